@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,11 +19,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
 // Options make a scheduler.
@@ -62,6 +65,8 @@ func DefaultOptions() Options {
 type Scheduler struct {
 	engine  *engine.Engine
 	inner   *kube.Scheduler
+	timing  *timing.Recorder
+	clock   call.Clock // of timing
 	clients *kube.Clients
 	server  *serve.Server // nil when serving is off
 	opts    Options
@@ -76,9 +81,6 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.clients, err = kube.NewClients(cfg); err != nil {
-		return nil, err
-	}
 	engineConfig, err := o.Plugins.EngineConfig(o.Config)
 	if err != nil {
 		return nil, err
@@ -87,6 +89,13 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
 	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
+	s.clock = inbox.Clock()
+	s.timing = timing.New(timing.Options{Epoch: rand.Text(), Since: s.clock.Now()})
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(call.Recorded(s.clock, s.timing.Requested))
+	if s.clients, err = kube.NewClients(cfg); err != nil {
+		return nil, err
+	}
 	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
 	if err != nil {
 		return nil, err
@@ -157,6 +166,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	if counts == nil {
 		counts = metrics.Process()
 	}
+	counts.ShowTiming(s.timing)
 	// Calls outlive ctx: those in progress when it ends are handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
@@ -166,12 +176,13 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		// events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Known: inbox, Metrics: counts,
-		Answer:   func(done engine.Event) { loop.Answer(done) },
-		Reporter: s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
+		Answer:     func(done engine.Event) { loop.Answer(done) },
+		AnswerBind: func(done engine.BindDone, t *call.Trace) { loop.AnswerBind(done, t) },
+		Reporter:   s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
 		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
-		SchedulerNames: schedulerNames(s.opts.Config.Profiles),
+		SchedulerNames: schedulerNames(s.opts.Config.Profiles), Timing: s.timing,
 	})
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
@@ -212,6 +223,11 @@ func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
 
 // Synced returns a channel that is closed when the scheduler knows the pods and nodes of the cluster.
 func (s *Scheduler) Synced() <-chan struct{} { return s.inner.Loop.Synced() }
+
+// Timing returns where the time of pods and requests went, as far as a query selects it.
+func (s *Scheduler) Timing(q timing.Query) record.Timing {
+	return s.timing.Read(q, s.clock.Now(), record.Time(time.Now().UnixNano()))
+}
 
 // Paused returns the pause that the lease requests, nil if it requests none.
 func (s *Scheduler) Paused() *record.Pause { return s.inner.Paused().Record() }

@@ -12,11 +12,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
 // Stepper is what the loop drives: *engine.Engine.
@@ -83,6 +85,8 @@ type LoopConfig struct {
 	Meter *metrics.Meter
 	// Observers are called for each step, in order.
 	Observers []Observer
+	// Timing records where time goes, for the pods of SchedulerNames; nil for nothing.
+	Timing *timing.Recorder
 	// SchedulerNames are those of the profiles. Pods of others are not reported.
 	SchedulerNames []string
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
@@ -92,7 +96,8 @@ type LoopConfig struct {
 // Loop is the one goroutine that owns the engine.
 type Loop struct {
 	cfg   LoopConfig
-	start time.Time // what Now counts from
+	start time.Time // of the loop
+	clock call.Clock
 	wake  record.Time
 	// unanswered counts the binds and Prepares without an outcome, evicting the Evicts.
 	unanswered, evicting int
@@ -107,15 +112,23 @@ type Loop struct {
 	synced    chan struct{}
 
 	mu       sync.Mutex
-	outcomes []engine.Event // BindDone, WritesDone and EvictDone
+	outcomes []outcome
 	asks     []*ask
 	ended    bool
 
 	news   chan struct{} // one slot: outcomes, asks or a change of deciding
 	events []engine.Event
 	tally  *metrics.Tally
+	// journeys is nil when no times are recorded.
+	journeys *journeys
 	// warnedUngrouped is set once the log has the warning of reportUngrouped.
 	warnedUngrouped bool
+}
+
+// outcome is a BindDone, WritesDone or EvictDone.
+type outcome struct {
+	event engine.Event
+	call  timing.Call // of a bind that was begun
 }
 
 type ask struct {
@@ -137,7 +150,9 @@ func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.DecidedAhead == 0 {
 		cfg.DecidedAhead = DefaultDecidedAhead
 	}
-	l := &Loop{cfg: cfg, start: time.Now(), lead: always, synced: make(chan struct{}), news: make(chan struct{}, 1)}
+	l := &Loop{cfg: cfg, start: time.Now(), clock: cfg.Inbox.Clock(), lead: always, synced: make(chan struct{}),
+		news: make(chan struct{}, 1)}
+	l.journeys = newJourneys(cfg.Timing, cfg.SchedulerNames)
 	l.tally = metrics.NewTally(cfg.Metrics, cfg.Meter, l.start)
 	return l
 }
@@ -170,9 +185,17 @@ func (l *Loop) health(ending <-chan struct{}) serve.Health {
 }
 
 // Answer gives the outcome of a bind, of writes or of evictions to the engine: a BindDone, WritesDone or EvictDone.
-func (l *Loop) Answer(done engine.Event) {
+func (l *Loop) Answer(done engine.Event) { l.answer(outcome{event: done}) }
+
+// AnswerBind is Answer for a bind that was begun, with its moments.
+func (l *Loop) AnswerBind(done engine.BindDone, t *call.Trace) {
+	l.answer(outcome{done, timing.Call{Begun: l.clock.At(t.Begun), Released: t.Released, FirstByte: t.FirstByte,
+		Request: t.Request}})
+}
+
+func (l *Loop) answer(o outcome) {
 	l.mu.Lock()
-	l.outcomes = append(l.outcomes, done)
+	l.outcomes = append(l.outcomes, o)
 	l.mu.Unlock()
 	l.wakeUp()
 }
@@ -222,10 +245,7 @@ func (l *Loop) wakeUp() {
 	}
 }
 
-// now is the wall clock at the start plus the monotonic time since: it never goes back, whatever happens to the clock.
-func (l *Loop) now() record.Time {
-	return record.Time(l.start.UnixNano() + int64(time.Since(l.start)))
-}
+func (l *Loop) now() record.Time { return l.clock.Now() }
 
 // Run turns the loop until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
@@ -273,20 +293,21 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	if l.wake != 0 && now >= l.wake {
 		l.wake = 0
 	}
-	l.step(log, engine.Tick{Now: now})
+	l.step(log, engine.Tick{Now: now}, moments{})
 
 	for _, done := range l.takeOutcomes() {
-		if _, evicted := done.(engine.EvictDone); evicted {
+		if _, evicted := done.event.(engine.EvictDone); evicted {
 			l.evicting--
 		} else {
 			l.unanswered--
 		}
-		l.step(log, done)
+		l.step(log, done.event, moments{call: done.call})
 	}
 	var taken int
 	l.events, taken = l.cfg.Inbox.Take(l.events[:0], l.cfg.Batch)
+	received := l.cfg.Inbox.Received()
 	for i, ev := range l.events {
-		l.step(log, ev)
+		l.step(log, ev, moments{received: received[i]})
 		if _, is := ev.(engine.Synced); is {
 			l.knows(log)
 		}
@@ -302,7 +323,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 		l.reportUngrouped(log)
 		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead &&
 			l.cfg.Engine.Ready(); cycles++ {
-			l.step(log, engine.Cycle{})
+			l.step(log, engine.Cycle{}, moments{})
 		}
 	}
 	nodes, bound := l.cfg.Inbox.Known()
@@ -320,7 +341,7 @@ func (l *Loop) knows(log klog.Logger) {
 		"sinceLists", time.Since(l.cfg.Inbox.Listed()).Seconds())
 }
 
-func (l *Loop) takeOutcomes() []engine.Event {
+func (l *Loop) takeOutcomes() []outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.outcomes
@@ -339,10 +360,14 @@ func (l *Loop) answerAsks() {
 	}
 }
 
-// step gives one event to the engine and hands its effects on.
-func (l *Loop) step(log klog.Logger, ev engine.Event) {
+// step gives one event to the engine and hands its effects on. m has what is known of the event's times.
+func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	began := time.Now()
 	effects := l.cfg.Engine.Step(ev)
+	if l.journeys != nil {
+		m.began, m.ended = l.clock.At(began), l.clock.Now()
+		l.journeys.step(ev, effects, m)
+	}
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}

@@ -29,18 +29,21 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
 // whole is a scheduler with the real engine against an API server of our own making.
 type whole struct {
 	*Scheduler
 	api     *kubetest.APIServer
+	timing  *timing.Recorder
 	reg     componentmetrics.KubeRegistry
 	end     context.CancelFunc
 	outcome chan error
@@ -71,7 +74,7 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 				t.Fatal(err)
 			}
 		}
-		w := &whole{api: api, outcome: make(chan error, 1)}
+		w := &whole{api: api, timing: timing.New(timing.Options{}), outcome: make(chan error, 1)}
 		var m *metrics.Metrics
 		m, w.reg = counted()
 		meter := metrics.NewMeter()
@@ -90,10 +93,11 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 			events = hungEvents{api}
 		}
 		world := effects.NewExecutor(t.Context(), effects.Config{Binds: api, Patches: api, Events: events, Known: in, Metrics: m, BindsInFlight: options.binds,
-			Answer: func(done engine.Event) { w.Loop.Answer(done) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
+			Answer:     func(done engine.Event) { w.Loop.Answer(done) },
+			AnswerBind: func(done engine.BindDone, t *call.Trace) { w.Loop.AnswerBind(done, t) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: informers, Executor: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Executor: world, Metrics: m, Meter: meter,
-				Observers: options.observers, SchedulerNames: []string{v1.DefaultSchedulerName}})}
+				Timing: w.timing, Observers: options.observers, SchedulerNames: []string{v1.DefaultSchedulerName}})}
 		if elect {
 			election, err := NewElection(LeaseConfig{
 				Client: slowLeases{api.CoordinationV1(), options.slowLease}, Namespace: "kube-system", Name: "kube-scheduler", Hostname: "host",

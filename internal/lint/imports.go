@@ -36,7 +36,7 @@ var (
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles        = []string{"apm", "apm/bundle", "apm/outside"}
-	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
+	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -88,17 +88,21 @@ var graph = map[string]layer{
 	"core/preempt/simulated": {below(upToPlace, plugins), "a cluster in memory for the tests of core/preempt"},
 
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
-	"kube":     {below(upToAnswers, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
-	"shadow":   {upToAnswers, "stands where the engine stands in the loop, and knows no more of the world than it does"},
-	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
-	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+	"kube": {below(upToAnswers, partsOfKube, []string{"timing"}),
+		"the edge to the API server: the loop and the lease join the parts below"},
+	"shadow": {upToAnswers, "stands where the engine stands in the loop, and knows no more of the world than it does"},
+	"sim":    {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
+	"timing": {[]string{"record"},
+		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
+	"view": {[]string{"record", "timing"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
 	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
 	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
 	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 
-	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
-	"kube/metrics":  {upToAnswers, "counts what the engine does; every part of kube counts in it"},
+	"kube/call": {[]string{"record", "timing"},
+		"limits, waits and times of calls to the API server; every part of kube has them"},
+	"kube/metrics":  {below(upToAnswers, []string{"timing"}), "counts what the engine does; every part of kube counts in it"},
 	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
 	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},

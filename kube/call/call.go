@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package call owns what all calls to the API server have in common: their time limits, the wait between two of them,
-// and the name of a pod in logs.
 package call
 
 import (

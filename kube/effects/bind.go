@@ -45,6 +45,8 @@ const (
 type Binder struct {
 	*workerPool[engine.Bind]
 	answer func(engine.BindDone)
+	// traced takes the outcome of a bind that was begun, with its moments; nil for answer. Set before the first bind.
+	traced func(engine.BindDone, *call.Trace)
 	// via lets foreign code bind; set before the first bind that names some.
 	via BindVia
 }
@@ -64,7 +66,12 @@ func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metr
 	}
 	b := &Binder{workerPool: newWorkerPool[engine.Bind](ctx, client, metrics, "binding", limit), answer: answer}
 	b.do = func(bind engine.Bind) {
-		if done, known := b.carryOut(bind); known {
+		trace := &call.Trace{Begun: time.Now()}
+		switch done, known := b.carryOut(bind, trace); {
+		case !known:
+		case b.traced != nil:
+			b.traced(done, trace)
+		default:
 			b.answer(done)
 		}
 	}
@@ -113,7 +120,7 @@ func (b *Binder) Drain(patience context.Context) {
 }
 
 // carryOut sends a bind until its outcome is known. Known is false only when the binder was stopped first.
-func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
+func (b *Binder) carryOut(bind engine.Bind, trace *call.Trace) (done engine.BindDone, known bool) {
 	done = engine.BindDone{Pod: bind.Pod, Node: bind.Node}
 	if bind.Via != "" {
 		if known, ended := b.carryVia(bind, &done); ended {
@@ -127,7 +134,7 @@ func (b *Binder) carryOut(bind engine.Bind) (done engine.BindDone, known bool) {
 			return done, false
 		}
 		began := time.Now()
-		err := b.send(bind)
+		err := b.send(bind, trace)
 		b.metrics.Passed("Bind", b.profile(bind.Pod), err, time.Since(began))
 		if err == nil {
 			done.Outcome, done.Message = engine.Bound, ""
@@ -216,8 +223,8 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 
 // send sends a bind once. The UID is its only precondition; docs/design/0003-fencing.md says why, and what stops a
 // leader whose time is over.
-func (b *Binder) send(bind engine.Bind) error {
-	ctx, cancel := b.writing(call.Timeout)
+func (b *Binder) send(bind engine.Bind, trace *call.Trace) error {
+	ctx, cancel := b.tracedWriting(call.Timeout, trace)
 	defer cancel()
 	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name,

@@ -257,9 +257,8 @@ func (p *Patcher) write(want wish, base *known) (result string, next *known) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, call.Timeout)
 	defer cancel()
-	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(ctx, want.Pod.Name, types.StrategicMergePatchType,
-		body,
-		metav1.PatchOptions{}, "status")
+	got, err := p.client.CoreV1().Pods(want.Pod.Namespace).Patch(call.WithTrace(ctx, nil), want.Pod.Name,
+		types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	switch {
 	case err == nil:
 		return "written", knownOf(got)

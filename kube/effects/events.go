@@ -284,6 +284,7 @@ func (w *EventWriter) deliver(ev *eventsv1.Event) {
 func (w *EventWriter) send(ev *eventsv1.Event) error {
 	ctx, cancel := context.WithTimeout(w.ctx, call.Timeout)
 	defer cancel()
+	ctx = call.WithTrace(ctx, nil)
 	api := w.client.EventsV1().Events(ev.Namespace)
 	if ev.Series != nil {
 		body, err := json.Marshal(map[string]any{"series": ev.Series})

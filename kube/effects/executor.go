@@ -59,6 +59,8 @@ type Config struct {
 	// Answer takes the outcome of each bind, of the writes before it, and of evictions: BindDone, WritesDone and
 	// EvictDone.
 	Answer func(engine.Event)
+	// AnswerBind takes the outcome of a bind that was begun, with its moments; nil for Answer.
+	AnswerBind func(engine.BindDone, *call.Trace)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
 	Reporter, Hostname string
 }
@@ -77,6 +79,7 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 	})
 	w.Patcher.pods.yields, w.Events.writes.yields = w.bindsWait, w.bindsWait
 	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Known.Unwritten
+	w.Binder.traced = c.AnswerBind
 	w.Binder.profile, w.Writer.profile = profileOf(c.Known), profileOf(c.Known)
 	return w
 }

@@ -220,7 +220,13 @@ func forever() time.Duration { return math.MaxInt64 }
 // write that waits in this process, for a rate limit or for a connection, is then not sent any more, and one that the
 // API server still works on is given up.
 func (c *workerPool[J]) writing(limit time.Duration) (context.Context, context.CancelFunc) {
+	return c.tracedWriting(limit, nil)
+}
+
+// tracedWriting is writing with a trace of the job; nil for none.
+func (c *workerPool[J]) tracedWriting(limit time.Duration, trace *call.Trace) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	ctx = call.WithTrace(ctx, trace)
 	var end *time.Timer
 	end = time.AfterFunc(limit, func() {
 		if left := c.left(); left > 0 {

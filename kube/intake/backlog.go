@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -42,9 +43,10 @@ type backlog struct {
 	head   int           // Invariant: 0 <= head <= len(queue).
 	opened bool          // the initial lists were sorted into the queue
 	ready  chan struct{} // one slot: something may be taken
+	clock  call.Clock
 }
 
-func newBacklog() backlog { return backlog{ready: make(chan struct{}, 1)} }
+func newBacklog() backlog { return backlog{ready: make(chan struct{}, 1), clock: call.NewClock()} }
 
 func (b *backlog) signal() {
 	select {

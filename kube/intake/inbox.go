@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -46,6 +47,10 @@ type Inbox struct {
 	behind bool
 	synced bool // Synced was taken
 
+	// received has, for each event of the last Take, when its object's oldest change came; 0 where that is not noted.
+	// It belongs to the loop.
+	received []record.Time
+
 	// trouble is called for objects that could not be converted.
 	trouble func(object string, problem any)
 }
@@ -64,7 +69,7 @@ func NewInbox(trouble func(object string, problem any), kinds ...cluster.Kind) *
 	in.nodes = newRows(nodeRank, (*cluster.Node).Equal, in.listedLocked)
 	in.nodes.versions = map[objectKey]string{}
 	in.pods = newRows(podRank, samePod, in.listedLocked)
-	in.pods.keep = in.shareNodeName
+	in.pods.keep, in.pods.renews = in.shareNodeName, otherStage
 	kinds = slices.Clone(kinds)
 	slices.SortFunc(kinds, func(a, b cluster.Kind) int {
 		return cmp.Compare(slices.Index(kindOrder, a), slices.Index(kindOrder, b))
@@ -138,6 +143,9 @@ func samePod(a, b *cluster.Pod) bool {
 	}
 	return x == *b
 }
+
+// otherStage reports whether a version shows another pod, or the pod bound for the first time.
+func otherStage(a, b *cluster.Pod) bool { return a.UID != b.UID || bound(a) != bound(b) }
 
 // shareNodeName makes one copy of the string serve all pods of a node.
 func (in *Inbox) shareNodeName(rec *cluster.Pod) {
@@ -226,23 +234,28 @@ func (in *Inbox) Behind() bool {
 func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.received = in.received[:0]
 	if !in.allListedLocked() {
 		return into, 0
 	}
 	in.open(in.pendingLocked)
-	taken := 0
+	before, taken := len(into), 0
 	for ; taken < limit; taken++ {
 		next, ok := in.pop()
 		if !ok {
 			break
 		}
+		var received record.Time
 		switch next.rank {
 		case nodeRank:
 			into = in.nodeEvents(into, next.objectKey)
 		case podRank:
-			into = in.podEvents(into, next.objectKey)
+			into, received = in.podEvents(into, next.objectKey)
 		default:
 			into = objectEvents(into, in.objects[next.rank], next.objectKey)
+		}
+		for len(in.received) < len(into)-before {
+			in.received = append(in.received, received)
 		}
 	}
 	if in.compact() {
@@ -250,6 +263,7 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 		if !in.synced {
 			in.synced = true
 			into = append(into, engine.Synced{})
+			in.received = append(in.received, 0)
 		}
 	}
 	return into, taken
@@ -264,8 +278,15 @@ func (in *Inbox) pendingLocked(key objectKey) (created record.Time, is bool) {
 	return pod.Created, true
 }
 
-func (in *Inbox) podEvents(into []engine.Event, key objectKey) []engine.Event {
-	was, is := in.pods.tell(key)
+// Received returns, for each event of the last Take, when the oldest change in it came, by Clock; 0 for events that are
+// not about pods. The slice is valid until the next Take.
+func (in *Inbox) Received() []record.Time { return in.received }
+
+// Clock returns the clock of Received.
+func (in *Inbox) Clock() call.Clock { return in.clock }
+
+func (in *Inbox) podEvents(into []engine.Event, key objectKey) ([]engine.Event, record.Time) {
+	was, is, received := in.pods.tell(key)
 	if in.groups != groupsReadable {
 		in.noteUngroupedLocked(key, was, is)
 	}
@@ -279,11 +300,11 @@ func (in *Inbox) podEvents(into []engine.Event, key objectKey) []engine.Event {
 	if is != nil {
 		into = append(into, engine.PodSet{Pod: is})
 	}
-	return into
+	return into, received
 }
 
 func (in *Inbox) nodeEvents(into []engine.Event, key objectKey) []engine.Event {
-	was, is := in.nodes.tell(key)
+	was, is, _ := in.nodes.tell(key)
 	if was != nil {
 		in.knownNodes--
 		if is == nil || is.UID != was.UID {
@@ -298,7 +319,7 @@ func (in *Inbox) nodeEvents(into []engine.Event, key objectKey) []engine.Event {
 }
 
 func objectEvents(into []engine.Event, t *rows[cluster.Object], key objectKey) []engine.Event {
-	was, is := t.tell(key)
+	was, is, _ := t.tell(key)
 	if was != nil && (is == nil || is.GetUID() != was.GetUID()) {
 		into = append(into, engine.ObjectGone{Kind: t.kind,
 			Key: cluster.ObjectKey{Namespace: key.namespace, Name: key.name}})

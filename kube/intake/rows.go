@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/kube/gangapi"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // row is one object: the newest version of the API server and the one that the engine knows.
@@ -17,6 +18,8 @@ type row[R comparable] struct {
 	newest R // zero: gone
 	known  R // zero: the engine does not know it
 	queued bool
+	// received is when the oldest change came that the engine does not know; 0 where that is not noted.
+	received record.Time
 }
 
 // rows are the objects of one kind. R is a pointer or an interface; backlog.mu guards them.
@@ -40,6 +43,9 @@ type rows[R comparable] struct {
 	// versions are the newest resource versions, also of objects from which the engine learned nothing; nil for kinds
 	// that are not audited.
 	versions map[objectKey]string // namespace and name -> resource version
+	// renews reports whether a version is so different from the one before that it counts as received anew while both
+	// wait; nil where it is not noted when versions come.
+	renews func(before, is R) bool
 	// listed becomes true with the first full list. Until it is so for all kinds, nothing is taken.
 	listed bool
 }
@@ -74,6 +80,9 @@ func (t *rows[R]) setLocked(b *backlog, k *keyed[R]) {
 	if t.keep != nil {
 		t.keep(rec)
 	}
+	if t.renews != nil && (!r.queued || r.newest == none || t.renews(r.newest, rec)) {
+		r.received = b.clock.Now()
+	}
 	r.newest = rec
 	t.enqueue(b, key, r)
 }
@@ -92,6 +101,9 @@ func (t *rows[R]) goneLocked(b *backlog, key objectKey) {
 		return
 	}
 	r.newest = none
+	if t.renews != nil {
+		r.received = b.clock.Now()
+	}
 	delete(t.versions, key)
 	t.enqueue(b, key, r)
 }
@@ -156,8 +168,8 @@ func (t *rows[R]) dropMissing(b *backlog, list []*keyed[R]) {
 	}
 }
 
-// tell takes a row out of the queue: what the engine knew, and what it knows from now on.
-func (t *rows[R]) tell(key objectKey) (was, is R) {
+// tell takes a row out of the queue: what the engine knew, what it knows from now on, and when that was received.
+func (t *rows[R]) tell(key objectKey) (was, is R, received record.Time) {
 	var none R
 	r := t.rows[key]
 	if r.newest == none {
@@ -166,5 +178,5 @@ func (t *rows[R]) tell(key objectKey) (was, is R) {
 	} else {
 		t.rows[key] = row[R]{newest: r.newest, known: r.newest}
 	}
-	return r.known, r.newest
+	return r.known, r.newest, r.received
 }

@@ -13,7 +13,8 @@ import (
 // Metrics are what this package counts. The scheduler_ ones are upstream's to the letter (pkg/scheduler/metrics);
 // the kumiki_ ones are ours. conformance/metrics compares the former and lists what is counted differently.
 type Metrics struct {
-	all []metrics.Registerable
+	all    []metrics.Registerable
+	timing *timings
 
 	attempts        *metrics.CounterVec
 	attemptDuration *metrics.HistogramVec

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timing
+
+import "strings"
+
+// maxNames bounds the different names: labels of events, plugins, and sets of plugins.
+const maxNames = 4096
+
+// name is a number for a text. 0 is the empty text.
+type name uint16
+
+// tooMany is the name of all texts after the first maxNames.
+const tooMany name = 1
+
+// names numbers texts, so that spans have no pointers.
+type names struct {
+	of   map[string]name // text -> number
+	text []string        // number -> text
+	set  []byte          // for setOf
+}
+
+func newNames() names {
+	return names{of: map[string]name{"": 0, "(too many names)": tooMany}, text: []string{"", "(too many names)"}}
+}
+
+// number returns the number of a text.
+func (n *names) number(text string) name {
+	if id, known := n.of[text]; known {
+		return id
+	}
+	return n.learn(text)
+}
+
+func (n *names) learn(text string) name {
+	if len(n.text) >= maxNames {
+		return tooMany
+	}
+	id := name(len(n.text))
+	text = strings.Clone(text)
+	n.of[text] = id
+	n.text = append(n.text, text)
+	return id
+}
+
+// setOf returns the number of a sorted set of plugins.
+func (n *names) setOf(plugins []string) name {
+	n.set = n.set[:0]
+	for i, p := range plugins {
+		if i > 0 {
+			n.set = append(n.set, ',')
+		}
+		n.set = append(n.set, p...)
+	}
+	if id, known := n.of[string(n.set)]; known {
+		return id
+	}
+	return n.learn(string(n.set))
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timing
+
+// blockSize is how many values of a ring are allocated at once.
+const blockSize = 1024
+
+// ring keeps the newest values. It allocates as it fills.
+type ring[T any] struct {
+	blocks [][]T
+	max    uint64
+	// next is the position of the next value; the first one had position 0.
+	next uint64
+}
+
+// newRing returns a ring of at least max values, rounded up to whole blocks.
+func newRing[T any](max int) ring[T] {
+	return ring[T]{max: uint64((max + blockSize - 1) / blockSize * blockSize)}
+}
+
+// add appends a value and returns its position.
+func (r *ring[T]) add(v T) uint64 {
+	i := r.next % r.max
+	if i/blockSize == uint64(len(r.blocks)) {
+		r.blocks = append(r.blocks, make([]T, blockSize))
+	}
+	r.blocks[i/blockSize][i%blockSize] = v
+	r.next++
+	return r.next - 1
+}
+
+// first is the position of the oldest value that is kept, which is also the number of those that are not.
+func (r *ring[T]) first() uint64 {
+	if r.next > r.max {
+		return r.next - r.max
+	}
+	return 0
+}
+
+// at returns the value at a position that is kept.
+func (r *ring[T]) at(pos uint64) *T {
+	i := pos % r.max
+	return &r.blocks[i/blockSize][i%blockSize]
+}
