@@ -45,6 +45,8 @@ type goroutine struct {
 	lane Lane // empty until known
 	// tried is the last stack that did not show the lane.
 	tried stackID
+	// states are its activities, one after the other, if the tracker keeps them.
+	states *[]stateSpan
 }
 
 // cell are the values of one stack in a group.
@@ -127,6 +129,9 @@ func (a activity) executes() bool { return a == running || a == inSyscall }
 // leave ends the current activity at a time.
 func (g *goroutine) leave(now trace.Time) {
 	d := now.Sub(g.since)
+	if g.states != nil && d > 0 {
+		*g.states = append(*g.states, stateSpan{g.act, g.reason, g.at, g.since, now})
+	}
 	g.spent[g.act] += d
 	g.sum.spent[g.act] += d
 	switch g.act {

@@ -32,8 +32,12 @@ type tracker struct {
 	processors int
 	program    string
 	samples    int
-	// ended, if set, gets each goroutine at its end or at the end of the trace, for tests.
+	// ended, if set, gets each goroutine at its end or at the end of the trace.
 	ended func(g *goroutine, at trace.Time)
+	// keepStates makes goroutines keep their activities.
+	keepStates bool
+	// clock is the first reading of the clocks; nil if the trace has none.
+	clock *trace.ClockSnapshot
 }
 
 func newTracker() *tracker {
@@ -80,6 +84,9 @@ func (t *tracker) event(e *trace.Event) {
 	t.last = now
 	switch e.Kind() {
 	case trace.EventSync:
+		if s := e.Sync(); t.clock == nil {
+			t.clock = s.ClockSnapshot
+		}
 		t.generation = now
 		t.stacks.nextGeneration()
 	case trace.EventMetric:
@@ -171,6 +178,9 @@ func (t *tracker) begin(e *trace.Event, st trace.StateTransition, at stackID) *g
 	}
 	g := &goroutine{id: st.Resource.Goroutine(), first: e.Time(), processor: trace.NoProc, at: at, sum: newSums()}
 	g.sum.count = 1
+	if t.keepStates {
+		g.states = new([]stateSpan)
+	}
 	t.alive[g.id] = g
 	if from == trace.GoNotExist {
 		g.sum.created = 1

@@ -31,6 +31,10 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
+	// Pods has when pods were created and bound, as package pods writes it. Timing is kumiki's own record of the phases
+	// of pods.
+	Pods   Kind = "pod-times"
+	Timing Kind = "timing"
 )
 
 // Manifest describes a bundle.

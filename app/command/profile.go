@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,54 +176,4 @@ func readProfile(name string) (*apm.Profile, error) {
 		return nil, fmt.Errorf("analyzing %s: %w", name, err)
 	}
 	return p, nil
-}
-
-// exportFormats are the values of --format.
-var exportFormats = []string{"pprof", "speedscope"}
-
-func newProfileExportCommand(io streams) *cobra.Command {
-	var format, to string
-	c := &cobra.Command{
-		Use:   "export FILE",
-		Short: "Convert a profile to the format of another tool",
-		Long: `Convert a recorded profile to the format of another tool. pprof: for go tool pprof, with the sample
-types cpu, runnable and blocked, and labels lane and goroutine. speedscope: a JSON file for
-https://www.speedscope.app, one profile per lane.`,
-		Example: `  kumiki profile export slow.kumiki --format pprof -f slow.pb.gz
-  kumiki profile export slow.kumiki --format speedscope -f slow.speedscope.json`,
-		Args: args(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, a []string) error {
-			if !slices.Contains(exportFormats, format) {
-				return usageError{fmt.Errorf("--format must be one of %s, got %q", strings.Join(exportFormats, ", "),
-					format)}
-			}
-			if to == "" {
-				return usageError{errors.New("--file must name the file to write")}
-			}
-			return exportProfile(io, a[0], format, to)
-		},
-	}
-	c.Flags().StringVar(&format, "format", "", "format: "+strings.Join(exportFormats, ", "))
-	c.Flags().StringVarP(&to, "file", "f", "", "file to write")
-	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
-	c.ValidArgsFunction = completeBundle
-	return c
-}
-
-func exportProfile(s streams, from, format, to string) error {
-	b, err := bundle.Open(from)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	x, err := apm.ReadStacks(b)
-	if err != nil {
-		return fmt.Errorf("analyzing %s: %w", from, err)
-	}
-	write := map[string]func(io.Writer) error{"pprof": x.WritePprof, "speedscope": x.WriteSpeedscope}[format]
-	if err := writeFile(to, func(file *os.File) error { return write(file) }); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(s.Out, to)
-	return err
 }

@@ -112,9 +112,14 @@ func exported(t *testing.T, name string) {
 		if err != nil || code != 0 || out != to+"\n" {
 			t.Fatalf("%s: code %d, output %q: %v\n%s", format, code, out, err, errs)
 		}
-		if format == "pprof" {
+		switch format {
+		case "pprof":
 			_, err = profile.Parse(bytes.NewReader(text))
-		} else {
+		case "perfetto": // package timeline decodes it
+			if !bytes.Contains(text, []byte("running")) || text[0] != 0x0a {
+				err = fmt.Errorf("%d bytes, which begin with %#x", len(text), text[0])
+			}
+		default:
 			err = json.Unmarshal(text, &map[string]any{})
 		}
 		if err != nil {

@@ -35,7 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bundle", "apm/outside"}
+	profiles        = []string{"apm", "apm/bundle", "apm/compare", "apm/outside", "apm/pods", "apm/timeline"}
 	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
@@ -96,9 +96,13 @@ var graph = map[string]layer{
 		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
 	"view": {[]string{"record", "timing"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
-	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
-	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
-	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
+	"apm": {[]string{"apm/bundle", "apm/pods", "apm/timeline"},
+		"analyses files of any scheduler, so it knows none of kumiki's packages"},
+	"apm/bundle":   {nil, "the file format alone, for what writes and what reads it"},
+	"apm/compare":  {[]string{"apm", "apm/pods"}, "compares analyses; it reads no file"},
+	"apm/pods":     {nil, "times of pods as a part of a file; it knows no scheduler"},
+	"apm/timeline": {nil, "spans and their forms for other tools; it knows neither traces nor schedulers"},
+	"apm/outside":  {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},
