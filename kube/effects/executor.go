@@ -18,8 +18,8 @@ import (
 )
 
 // Executor carries effects to the API server. Binds, writes before binds, evictions, status patches, statuses of gangs
-// and events each have their own workers, so that none waits behind another. While many binds are under way, few workers
-// write status patches and events.
+// and events each have their own workers, so that none waits behind another. While many binds are under way, few
+// workers write status patches and events.
 type Executor struct {
 	Binder  *Binder
 	Writer  *Writer
@@ -87,9 +87,9 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 // manyBinds is how many binds under way say that the API server is the limit.
 const manyBinds = 8
 
-// bindsWait reports whether conditions and events should leave the API server to binds. A gang of thousands of pods that
-// does not fit is told of each failed attempt, which is as many conditions and events; without this, they would take
-// more of the API server than the binds of all other pods.
+// bindsWait reports whether conditions and events should leave the API server to binds. Each failed attempt for a gang
+// of thousands of pods is as many conditions and events; without this, they would take more of the API server than the
+// binds of all other pods.
 func (w *Executor) bindsWait() bool { return w.Binder.InFlight() >= manyBinds }
 
 // Fence ties all writes but status patches and events to a lease: left is how long it is certainly ours if it is not
