@@ -81,6 +81,8 @@ type LoopConfig struct {
 	Metrics  *metrics.Metrics
 	// Meter is the one the engine was made with; nil when it measures nothing.
 	Meter *metrics.Meter
+	// Foreign reports that a profile calls foreign code inside a Step: the CPU time of Steps is not measured then.
+	Foreign bool
 	// Observers are called for each step, in order.
 	Observers []Observer
 	// SchedulerNames are those of the profiles. Pods of others are not reported.
@@ -139,6 +141,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 	}
 	l := &Loop{cfg: cfg, start: time.Now(), lead: always, synced: make(chan struct{}), news: make(chan struct{}, 1)}
 	l.tally = metrics.NewTally(cfg.Metrics, cfg.Meter, l.start)
+	l.tally.MeasureCPU(metrics.NewStepCPU(cfg.Foreign))
 	return l
 }
 
@@ -342,7 +345,9 @@ func (l *Loop) answerAsks() {
 // step gives one event to the engine and hands its effects on.
 func (l *Loop) step(log klog.Logger, ev engine.Event) {
 	began := time.Now()
+	l.tally.Begin(ev)
 	effects := l.cfg.Engine.Step(ev)
+	l.tally.End()
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}

@@ -38,6 +38,7 @@ func New(cfg Config) *Engine {
 	e.gangs = gangs{e, map[cluster.GangKey]*gangState{}, map[cluster.UID]*cluster.Pod{}}
 	e.held.e = e
 	e.search.window = place.NewWindow()
+	e.store.SetMeter(cfg.Meter)
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
 		if e.profiles[p.Name] != nil {
