@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if s.server, err = s.serve(); err != nil {
 		return nil, err
 	}
-	if err := s.assemble(ctx, meter, inbox, via); err != nil {
+	if err := s.assemble(ctx, meter, inbox, via, callsForeign(engineConfig.Profiles)); err != nil {
 		if s.server != nil {
 			s.server.Stop()
 		}
@@ -157,7 +158,7 @@ func (s *Scheduler) serve() (*serve.Server, error) {
 }
 
 func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *intake.Inbox,
-	via effects.BindVia) error {
+	via effects.BindVia, foreign bool) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
@@ -182,7 +183,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	})
 	loop = kube.NewLoop(kube.LoopConfig{
 		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
-		SchedulerNames: schedulerNames(s.opts.Config.Profiles), Timing: s.timing,
+		SchedulerNames: schedulerNames(s.opts.Config.Profiles), Timing: s.timing, Foreign: foreign,
 	})
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
@@ -205,6 +206,11 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		}
 	}
 	return nil
+}
+
+// callsForeign reports whether a Step may call foreign code: an extender, or a hosted plugin.
+func callsForeign(profiles []engine.Profile) bool {
+	return slices.ContainsFunc(profiles, func(p engine.Profile) bool { return p.Foreign != nil })
 }
 
 // Endpoint returns where the scheduler serves; its address is empty if serving is off.

@@ -103,7 +103,7 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	s.follower = kube.Follower{
 		Informers: informers,
 		Loop: kube.NewLoop(kube.LoopConfig{Engine: s.judge, Inbox: inbox, Executor: noExecutor{}, Metrics: counts,
-			Observers: o.Observers}),
+			Observers: o.Observers, Foreign: callsForeign(engineConfig.Profiles)}),
 	}
 	if s.server, err = common.serve(); err != nil {
 		return nil, err

@@ -83,6 +83,8 @@ type LoopConfig struct {
 	Metrics  *metrics.Metrics
 	// Meter is the one the engine was made with; nil when it measures nothing.
 	Meter *metrics.Meter
+	// Foreign reports that a profile calls foreign code inside a Step: the CPU time of Steps is not measured then.
+	Foreign bool
 	// Observers are called for each step, in order.
 	Observers []Observer
 	// Timing records where time goes, for the pods of SchedulerNames; nil for nothing.
@@ -154,6 +156,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 		news: make(chan struct{}, 1)}
 	l.journeys = newJourneys(cfg.Timing, cfg.SchedulerNames)
 	l.tally = metrics.NewTally(cfg.Metrics, cfg.Meter, l.start)
+	l.tally.MeasureCPU(metrics.NewStepCPU(cfg.Foreign))
 	return l
 }
 
@@ -363,7 +366,9 @@ func (l *Loop) answerAsks() {
 // step gives one event to the engine and hands its effects on. m has what is known of the event's times.
 func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	began := time.Now()
+	l.tally.Begin(ev)
 	effects := l.cfg.Engine.Step(ev)
+	l.tally.End()
 	if l.journeys != nil {
 		m.began, m.ended = l.clock.At(began), l.clock.Now()
 		l.journeys.step(ev, effects, m)

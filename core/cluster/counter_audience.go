@@ -7,6 +7,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/labelindex"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/internal/sparse"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // audience is the set of pods of one spec in one namespace, which all selectors treat alike: their rows, and the
@@ -121,6 +123,9 @@ func (x *audiences) sweep() {
 
 // fill registers a counter with exactly the audiences that it counts, and adds up their pods.
 func (c *counters) fill(s *Store, k *Counter) {
+	if s.meter != nil {
+		s.meter.Did(record.CountersRebuilt, 1)
+	}
 	k.version++
 	k.pods = 0
 	if len(k.rows) < len(s.rows) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // The words that the clusters of these tests are made of: few, so that they meet.
@@ -576,6 +577,51 @@ func TestCarriedTermsFollowNamespaceLabels(t *testing.T) {
 		step.change()
 		if got := len(s.Snapshot().CarriedFor(cluster.RequiredAntiAffinity, asker)); got != step.match {
 			t.Errorf("step %d: %d terms match, want %d", i, got, step.match)
+		}
+	}
+}
+
+// rebuilt counts counters that the store sums up.
+type rebuilt struct{ counters int }
+
+func (r *rebuilt) Did(work record.Work, n int) {
+	if work == record.CountersRebuilt {
+		r.counters += n
+	}
+}
+
+// TestRebuiltCountersAreCounted: a counter is summed up when it is requested first, and when the namespaces that it
+// selects change; not for a pod.
+func TestRebuiltCountersAreCounted(t *testing.T) {
+	s, in, r := cluster.NewStore(), convert.NewIntake(), &rebuilt{}
+	s.SetMeter(r)
+	step := func(do func()) { s.Begin(); do(); s.Commit() }
+	step(func() {
+		s.SetNode(in.Node(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
+		s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": "x"}}})
+	})
+	team := labels.SelectorFromSet(labels.Set{"team": "x"})
+	sel := cluster.Select(cluster.Term{Matching: team, Labels: labels.Everything()})
+	for _, c := range []struct {
+		what string
+		do   func()
+		want int
+	}{
+		{"first request", func() {}, 1},
+		{"another request", func() {}, 1},
+		{"a pod", func() {
+			s.SetPod(in.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p"}, Spec: v1.PodSpec{NodeName: "n"}}))
+		}, 1},
+		{"a namespace that it selects", func() {
+			s.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"team": "x"}}})
+		}, 2},
+	} {
+		step(func() {
+			c.do()
+			s.Snapshot().Counter(sel)
+		})
+		if r.counters != c.want {
+			t.Errorf("after %s: %d counters were summed up, want %d", c.what, r.counters, c.want)
 		}
 	}
 }

@@ -49,6 +49,8 @@ type Store struct {
 
 	counters counters // derived: from the entries and the nodes. Sums over the pods that selectors ask for
 
+	meter Meter // derived: given to SetMeter
+
 	now     record.Time // derived: that of the engine, as of its last tick
 	rev     uint64      // kept; counts changes of rows
 	journal journal     // derived: caches that start anew read all rows
@@ -90,6 +92,14 @@ type imageState struct {
 	rows Bitmap // derived: from the nodes
 	n    int    // derived: the size of rows
 }
+
+// Meter receives amounts of work; see engine.Meter.
+type Meter interface {
+	Did(work record.Work, n int)
+}
+
+// SetMeter sets what receives the work of the store: counters that are rebuilt.
+func (s *Store) SetMeter(m Meter) { s.meter = m }
 
 // NewStore returns an empty store.
 func NewStore() *Store {

@@ -73,28 +73,18 @@ type Meter interface {
 	Plugin(at plugin.Point, name string)
 	// Leave ends the cycle.
 	Leave()
-	// Meter hears of events and hints, inside cycles and outside.
+	// Meter observes events, hints and amounts of work, inside cycles and outside.
 	queue.Meter
 }
 
 // NoMeter measures nothing.
 type NoMeter struct{}
 
-// Enter does nothing.
-func (NoMeter) Enter(StepName) {}
-
-// Plugin does nothing.
-func (NoMeter) Plugin(plugin.Point, string) {}
-
-// Leave does nothing.
-func (NoMeter) Leave() {}
-
-// Happened does nothing.
-func (NoMeter) Happened(plugin.Event) {}
-
-// Ask does nothing.
-func (NoMeter) Ask() {}
-
-// Answered does nothing.
+func (NoMeter) Enter(StepName)                                   {}
+func (NoMeter) Plugin(plugin.Point, string)                      {}
+func (NoMeter) Leave()                                           {}
+func (NoMeter) Did(record.Work, int)                             {}
+func (NoMeter) Happened(plugin.Event)                            {}
+func (NoMeter) Ask()                                             {}
 func (NoMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
 func (NoMeter) StaysGated(record.QueueMove)                      {}

@@ -218,6 +218,9 @@ func recordedStep(e *engine.Engine, ev engine.Event) []engine.Effect {
 	}
 	effects := e.Step(ev)
 	engine.Invariants(e)
+	if counted != nil {
+		counted.follow(e, ev, effects)
+	}
 	if recorder != nil {
 		recorder.steps[len(recorder.steps)-1].then = recording.AppendEffects(nil, effects)
 		if recorder.events++; recorder.events%16 == 0 {

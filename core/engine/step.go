@@ -38,6 +38,7 @@ func New(cfg Config) *Engine {
 	e.binds = binds{e, map[cluster.UID]*flight{}, map[cluster.UID]*flight{}, &e.deadlines}
 	e.gangs = gangs{e, map[cluster.GangKey]*gangState{}, map[cluster.UID]*cluster.Pod{}}
 	e.search.window = place.NewWindow()
+	e.store.SetMeter(cfg.Meter)
 	waking := map[string]queue.Profile{}
 	for _, p := range cfg.Profiles {
 		if e.profiles[p.Name] != nil {

@@ -135,6 +135,7 @@ func (m *Manager) planByNodes(
 	}
 	q.All = prof.Foreign != nil && prof.Foreign.Preempts(p) && delay == 0
 	a := m.finder.Find(m.store.Snapshot(), q)
+	m.meter.Did(record.DryRuns, a.Tried)
 	if a.Verdict == preempt.Evict && delay != 0 {
 		return m.delayed(Unit{Pod: p.UID}, delay)
 	}
@@ -252,6 +253,7 @@ func (m *Manager) searchForPod(prof *Profile, p *cluster.Pod, noms place.Nominat
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 		Placement: units.Placement{Placer: prof.Placer, Nominations: noms},
 	})
+	m.meter.Did(record.UnitsConsidered, ans.Units)
 	switch {
 	case ans.Verdict == preempt.NotHelpful:
 	case ans.Rows != nil:
@@ -357,6 +359,7 @@ func (m *Manager) planSet(prof *Profile, a gang.Attempt, by Preemptor) Plan {
 		},
 		Runs: prof.Preemption.Runs, Strict: prof.Preemption.Strict,
 	})
+	m.meter.Did(record.UnitsConsidered, ans.Units)
 	plan := Plan{Verdict: ans.Verdict, Message: ans.Message, units: &ans, Need: need}
 	if ans.Verdict == preempt.NotHelpful {
 		return plan

@@ -8,9 +8,10 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Ground is the context of one search: an open trial, and the profile of the members. Fields after Meter belong to
+// Ground is the context of one search: an open trial, and the profile of the members. Unexported fields belong to
 // the search.
 type Ground struct {
 	Trial  *cluster.Trial
@@ -22,6 +23,8 @@ type Ground struct {
 	Draw      func(n int) int
 	Reservers []plugin.Reserver
 	Meter     place.Meter
+	// DryRun marks a search whose placements are undone: it counts as a dry run of preemption.
+	DryRun bool
 
 	// taken are the placed members. Invariant: their marks ascend, and after a search they are the members that it
 	// placed.
@@ -64,6 +67,12 @@ func (o others) isMember(p *cluster.Pod) bool {
 
 // begin prepares the context for the members of one gang.
 func (g *Ground) begin(members []*cluster.Pod) {
+	if work := record.GangSearches; g.Meter != nil {
+		if g.DryRun {
+			work = record.DryRuns
+		}
+		g.Meter.Did(work, 1)
+	}
 	g.noms = others{Nominations: g.Nominations}
 	if len(g.Nominations.NominatedNodes()) == 0 {
 		return

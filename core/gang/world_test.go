@@ -16,11 +16,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 type noMeter struct{}
 
 func (noMeter) Plugin(plugin.Point, string) {}
+func (noMeter) Did(record.Work, int)        {}
 
 // world is a cluster with the default profile.
 type world struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // choose picks the best of the rows that fit.
@@ -125,6 +126,7 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 	if len(sr.fit) < 2 {
 		return
 	}
+	pl.meter.Did(record.RowsEvaluated, len(sr.fit))
 	for at, sc := range pl.profile.Scorers {
 		w, uncached := sc.Scorer.(plugin.UncachedScorer)
 		if !uncached {

@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // facets lists what the uncached plugins that apply to the pod read; ok is false if one of them does not know.
@@ -82,6 +83,7 @@ func (pl *Placer) evaluateGroups(s cluster.Snapshot, sr *search, g *classes.Grou
 	}
 	pl.meter.Plugin(plugin.AtFilter, "")
 	sr.selection.Select(g)
+	pl.meter.Did(record.Groups, g.InUse())
 	for id := range g.Groups() {
 		n, ok := g.First(id)
 		if !ok {

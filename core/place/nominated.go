@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Nominations returns the nodes on which pods are expected that are not there yet.
@@ -40,6 +41,7 @@ func (pl *Placer) evaluateNominated(s cluster.Snapshot, sr *search, noms Nominat
 		if len(added) == 0 {
 			continue
 		}
+		pl.meter.Did(record.RowsEvaluated, 1)
 		// If the first pass rejects, its reasons are reported.
 		v := pl.evaluateWith(s, sr, n, added)
 		if v == plugin.Fits {

@@ -17,11 +17,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 type noMeter struct{}
 
 func (noMeter) Plugin(plugin.Point, string) {}
+func (noMeter) Did(record.Work, int)        {}
 
 // promised is a Nominations from a map.
 type promised map[string][]*cluster.Pod // node -> pods

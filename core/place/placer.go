@@ -48,7 +48,7 @@ type Placer struct {
 	judged     []plugin.Verdict // row -> Fits; where the first rows of groups are judged
 }
 
-// Meter receives the name of the plugin that runs; see engine.Meter.
+// Meter receives the name of the plugin that runs, and amounts of work; see engine.Meter.
 type Meter = classes.Meter
 
 // New returns a Placer for a profile of at most 255 filters. It keeps at most budget bytes of classes.

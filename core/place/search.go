@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // stage is where the verdicts of a search are. It states which fields of the search are valid.
@@ -158,12 +159,17 @@ func (sr *search) exclude(s cluster.Snapshot) {
 
 // lateFilters runs the filters from the first uncached one on.
 func (pl *Placer) lateFilters(s cluster.Snapshot, sr *search) {
+	ran := false
 	for i := pl.cache.FirstUncached(); i < len(sr.plans); i++ {
 		f := sr.plans[i].Filter
 		if f == nil || pl.quiet(s, f) {
 			continue
 		}
 		sr.ownRows()
+		if !ran {
+			pl.meter.Did(record.RowsEvaluated, sr.len())
+			ran = true
+		}
 		pl.meter.Plugin(plugin.AtFilter, pl.profile.Filters[i].Name())
 		tag := plugin.TagOf(i)
 		if sr.rows == nil {

@@ -42,6 +42,8 @@ type Meter interface {
 	// value of plugin.Hint, because hints return that type and cannot return this.
 	Ask()
 	Answered(plugin string, ev plugin.Event, hint plugin.Hint, failed bool)
+	// Did observes an amount of work.
+	Did(work record.Work, n int)
 	// StaysGated observes that an event woke a unit and that its gate is still shut: a move from Gated to Gated.
 	StaysGated(record.QueueMove)
 }
@@ -51,6 +53,7 @@ type noMeter struct{}
 
 func (noMeter) Happened(plugin.Event)                            {}
 func (noMeter) Ask()                                             {}
+func (noMeter) Did(record.Work, int)                             {}
 func (noMeter) Answered(string, plugin.Event, plugin.Hint, bool) {}
 func (noMeter) StaysGated(record.QueueMove)                      {}
 

@@ -155,10 +155,16 @@ func (q *Queue) put(u *Unit, to place, n note) {
 		q.know(u)
 	}
 	if sub := u.shown(); sub != u.sub {
+		if asleep(u.sub) && (sub == record.Active || sub == record.Backoff) {
+			q.cfg.Meter.Did(record.WakeUps, 1)
+		}
 		q.moves = append(q.moves, q.moved(u, sub, n))
 		u.sub = sub
 	}
 }
+
+// asleep reports whether the units of a sub-queue wait for an event.
+func asleep(sub record.SubQueue) bool { return sub == record.Unschedulable || sub == record.Gated }
 
 // moved returns the record of a move of a unit.
 func (q *Queue) moved(u *Unit, to record.SubQueue, n note) record.QueueMove {

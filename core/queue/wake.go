@@ -8,6 +8,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // strategy is the effect of an event on a unit.
@@ -270,6 +272,9 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	best := verdict{how: stay}
 	for i := range m.asks {
 		a := &m.asks[i]
+		if a.hint != nil {
+			q.cfg.Meter.Did(record.HintsEvaluated, 1)
+		}
 		q.cfg.Meter.Ask()
 		hint, panicked := a.of(p, ch)
 		q.cfg.Meter.Answered(a.plugin, ch.Event, hint, panicked)

@@ -25,7 +25,8 @@ const (
 type Meter struct {
 	cycles    uint64
 	inCycle   bool
-	sampled   bool // the cycle is one of ten
+	sampled   bool // the cycle is one of ten, or its CPU time is measured
+	measured  bool // the CPU time of the Step is measured
 	step      engine.StepName
 	stepBegan time.Time
 	steps     [8]time.Duration // step -> time in it, of the cycle that was sampled
@@ -45,6 +46,8 @@ type Meter struct {
 	asked    int
 	hints    []hinted           // of the step
 	stayed   []record.QueueMove // units that an event woke and that stay gated, of the step
+
+	work record.WorkCounts // since the start
 
 	series map[string]*profileSeries // profile -> its metrics
 }
@@ -76,7 +79,7 @@ func (m *Meter) Enter(step engine.StepName) {
 	if !m.inCycle {
 		m.inCycle, m.pending = true, false
 		m.cycles++
-		m.sampled = m.cycles%sampleOne == 1
+		m.sampled = m.cycles%sampleOne == 1 || m.measured
 		m.steps = [8]time.Duration{}
 		m.points, m.passed = [plugin.Points]time.Duration{}, [plugin.Points]bool{}
 		m.ran = m.ran[:0]
@@ -117,7 +120,7 @@ func (m *Meter) Leave() {
 		m.close(time.Now())
 		m.pending = true
 	}
-	m.inCycle, m.sampled = false, false
+	m.inCycle = false
 }
 
 func (m *Meter) close(now time.Time) {
@@ -142,6 +145,25 @@ func (m *Meter) closeRun(now time.Time) {
 		last.took = now.Sub(last.began)
 	}
 	m.running = false
+}
+
+// measure notes whether the CPU time of the Step that begins is measured. Then its plugins are too, so that the CPU time
+// can be split over them.
+func (m *Meter) measure(is bool) {
+	if m != nil {
+		m.measured = is
+	}
+}
+
+// Did counts work.
+func (m *Meter) Did(work record.Work, n int) { m.work.Did(work, n) }
+
+// Work returns the work since the start.
+func (m *Meter) Work() record.WorkCounts {
+	if m == nil {
+		return record.WorkCounts{}
+	}
+	return m.work
 }
 
 // Happened notes an event. The hints of one in ten are measured.
@@ -228,7 +250,6 @@ func (m *Meter) flush(to *Metrics, d *record.Decision) {
 			s.point(to, at, m.status(at, d)).Observe(m.points[at].Seconds())
 		}
 	}
-	sampled := m.cycles%sampleOne == 1
 	for i := range m.ran {
 		r := &m.ran[i]
 		of := s.plugin(to, r.at, r.name)
@@ -238,11 +259,11 @@ func (m *Meter) flush(to *Metrics, d *record.Decision) {
 		if r.at == plugin.AtPostFilter && r.name == Preempting {
 			to.preemptions.Inc()
 		}
-		if sampled {
+		if m.sampled {
 			of.took.Observe(r.took.Seconds())
 		}
 	}
-	if !sampled {
+	if !m.sampled {
 		return
 	}
 	for step, took := range m.steps {

@@ -71,6 +71,9 @@ type Metrics struct {
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
 	Takeover         *metrics.Gauge
+	work             *metrics.CounterVec
+	engineSteps      *metrics.CounterVec
+	cpu              *metrics.CounterVec
 }
 
 // The first parts of names.

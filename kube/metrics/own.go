@@ -90,6 +90,17 @@ func (m *Metrics) own() {
 			"requested yet)."), "result")
 	m.timing = newTimings()
 	m.all = append(m.all, m.timing)
+	m.work = m.counters(a("work_total",
+		"Amount of work of the scheduling core, by kind. It is a function of the cluster's events: equal on a fast "+
+			"and on a slow machine, and in a replay. Updated once a second."), "kind")
+	m.engineSteps = m.counters(a("engine_steps_total",
+		"Number of Steps of the scheduling core, by lane (cycles: scheduling cycles; events: all others) and by "+
+			"whether their CPU time was measured: exact, disturbed (the thread had a CPU for less than 95 % of the "+
+			"Step; its CPU time is counted too), not_measured. Updated once a second."), "lane", "cpu")
+	m.cpu = m.counters(a("cpu_seconds_total",
+		"CPU time of the measured Steps of the scheduling core, by lane, as the clock of the thread shows it. It has "+
+			"no value where Steps are not measured: outside of Linux, and with profiles that call foreign code. "+
+			"Updated once a second."), "lane")
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))

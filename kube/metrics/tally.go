@@ -29,7 +29,11 @@ type Tally struct {
 	aside    int                     // pods set aside
 	handling eventHandling
 	periodic periodic
-	touched  []string // UIDs of the present step
+	work     reportedWork
+	cpu      *StepCPU // nil: no CPU time is measured
+	plugins  pluginCPU
+	step     measuredStep // the last one
+	touched  []string     // UIDs of the present step
 }
 
 // holdResult labels the end of a hold of capacity for a gang.
@@ -60,7 +64,27 @@ type tallied struct {
 func NewTally(m *Metrics, meter *Meter, start time.Time) *Tally {
 	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{},
 		queues: map[record.SubQueue]int{}, entities: map[queued]int{},
-		handling: newEventHandling(m), periodic: newPeriodic(m)}
+		handling: newEventHandling(m), periodic: newPeriodic(m), plugins: newPluginCPU()}
+}
+
+// MeasureCPU lets Begin measure the CPU time of Steps. Must be called before the first Step.
+func (t *Tally) MeasureCPU(c *StepCPU) { t.cpu = c }
+
+// Begin begins a Step of the engine. Must be followed by End on the same goroutine, with nothing but the Step between
+// them.
+func (t *Tally) Begin(ev engine.Event) {
+	if t.cpu != nil {
+		t.meter.measure(t.cpu.Begin(ev))
+	}
+}
+
+// End ends the Step.
+func (t *Tally) End() {
+	if t.cpu == nil {
+		return
+	}
+	t.step = t.cpu.End()
+	t.plugins.split(t.meter, t.step)
 }
 
 // Step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
@@ -398,5 +422,6 @@ func (t *Tally) Refresh(engine any) {
 	}
 	t.meter.forget()
 	t.handling.forget()
+	t.work.report(t.m, t.meter.Work(), t.cpu)
 	t.periodic.set(engine, t.Watches, now)
 }

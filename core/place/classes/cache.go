@@ -5,6 +5,7 @@ package classes
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Cache keeps the classes of the pods of one profile, and groupings of their rows. It is valid for one store: each
@@ -63,6 +64,7 @@ func (ca *Cache) Find(s cluster.Snapshot, p *cluster.Pod) (c *Class, kept bool) 
 // EvaluateSingle evaluates p on some rows. Must be called after Find for p has found no class.
 func (ca *Cache) EvaluateSingle(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx) {
 	ca.single.prepareScores(&ca.env.profile, ca.env.work.meter, s, p)
+	ca.env.work.meter.Did(record.RowsEvaluated, len(rows))
 	ca.single.evaluate(&ca.env.work, s, rows)
 }
 

@@ -5,6 +5,7 @@ package classes
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Class is the pods that node-local plugins cannot distinguish, with what these plugins say about them: a verdict and
@@ -190,6 +191,7 @@ func (c *Class) fill(env *environment, s cluster.Snapshot, p *cluster.Pod) {
 	rows := s.Rows()
 	c.grow(rows)
 	c.work.meter.Plugin(plugin.AtFilter, "")
+	c.work.meter.Did(record.RowsEvaluated, rows)
 	c.filter(s, 0, cluster.NodeIdx(rows))
 	c.work.meter.Plugin(plugin.AtScore, "")
 	c.scoreAll(c.work, s)
@@ -203,11 +205,13 @@ func (c *Class) catchUp(s cluster.Snapshot) {
 	rows := cluster.NodeIdx(s.Rows())
 	c.grow(int(rows))
 	if !ok || len(changes) > int(rows) {
+		c.work.meter.Did(record.RowsEvaluated, int(rows))
 		c.filter(s, 0, rows)
 		c.score(c.work, s, 0, rows)
 		c.order.rankAll(&c.results)
 		return
 	}
+	c.work.meter.Did(record.RowsCaughtUp, len(changes))
 	for i, n := range changes {
 		if i > 0 && changes[i-1] == n {
 			continue // a bind touches its row several times

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // rebuild evaluates all rows anew. The sharedClass must be up to date.
@@ -14,6 +15,7 @@ func (c *compact) rebuild(w *workspace, s cluster.Snapshot) {
 	w.recent.Follow(s)
 	c.seq, c.generation = w.recent.Next(), c.shared.generation
 	w.meter.Plugin(plugin.AtFilter, "")
+	w.meter.Did(record.RowsEvaluated, s.Rows())
 	c.evaluate(w, s, 0, cluster.NodeIdx(s.Rows()), nil)
 	c.codes = append(c.codes[:0], c.shared.codes...)
 	for n := range c.codes {
@@ -39,6 +41,7 @@ func (c *compact) update(w *workspace, s cluster.Snapshot) (renormalised, ok boo
 	c.grow(s.Rows())
 	c.normaliseNew()
 	w.meter.Plugin(plugin.AtFilter, "")
+	w.meter.Did(record.RowsCaughtUp, len(changed))
 	columns := w.recent.Columns()
 	if len(changed) > len(c.codes)/line {
 		c.prefetch()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 const (
@@ -75,8 +76,10 @@ func (g *Grouping) update(s cluster.Snapshot, facets []plugin.Facet) bool {
 	current := g.generation == g.class.order.generation && slices.Equal(g.facets, facets)
 	var ok bool
 	if known && current && len(changes) <= g.class.len() {
+		g.class.work.meter.Did(record.RowsCaughtUp, len(changes))
 		ok = g.move(changes)
 	} else {
+		g.class.work.meter.Did(record.RowsCaughtUp, g.class.len())
 		ok = g.regroup(facets)
 	}
 	g.seq = next

@@ -16,6 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // invariants returns a broken invariant of a Cache, as the comments on its fields state them; nil without one.
@@ -196,6 +197,7 @@ func use(ca *Cache, s cluster.Snapshot, p *cluster.Pod) {
 type noMeter struct{}
 
 func (noMeter) Plugin(plugin.Point, string) {}
+func (noMeter) Did(record.Work, int)        {}
 
 func defaultFilters() (filters []plugin.Filter) {
 	for _, enabled := range plugins.DefaultProfile() {

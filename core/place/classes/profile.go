@@ -8,6 +8,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Scorer is a plugin with its weight in a profile.
@@ -24,9 +25,10 @@ func (sc Scorer) PreScoreError(err error) error {
 	return fmt.Errorf("running PreScore plugin %q: %w", sc.Name(), err)
 }
 
-// Meter receives the name of the plugin that runs; see engine.Meter.
+// Meter receives the name of the plugin that runs, and amounts of work; see engine.Meter.
 type Meter interface {
 	Plugin(at plugin.Point, name string)
+	Did(work record.Work, n int)
 }
 
 // profile is the plugins that a Cache runs. It does not change after New.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // rowCode is what is known of a row in two bytes: a total of weighted scores where it fits, ^i where the verdict is
@@ -91,9 +92,11 @@ func (k *sharedClass) update(w *workspace, s cluster.Snapshot) {
 		for _, score := range k.raws {
 			k.versions = appendVersion(k.versions, score.PodScore, s)
 		}
+		w.meter.Did(record.RowsEvaluated, rows)
 		k.evaluate(w, s, 0, cluster.NodeIdx(rows))
 		return
 	}
+	w.meter.Did(record.RowsCaughtUp, len(changes))
 	for _, n := range changes {
 		k.evaluate(w, s, n, n+1)
 	}

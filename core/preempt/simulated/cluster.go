@@ -19,6 +19,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Cluster is a store with nodes, pods and budgets, and a search for nodes over it.
@@ -49,6 +51,9 @@ type NoMeter struct{}
 
 // Plugin does nothing.
 func (NoMeter) Plugin(plugin.Point, string) {}
+
+// Did does nothing.
+func (NoMeter) Did(record.Work, int) {}
 
 // NewCluster returns a cluster without nodes. Its Placer has the default filters and no scorers.
 func NewCluster() *Cluster {
