@@ -69,6 +69,7 @@ type Metrics struct {
 	paths            *metrics.CounterVec
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
+	RecordingsEnded  *metrics.CounterVec
 	Takeover         *metrics.Gauge
 }
 

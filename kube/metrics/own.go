@@ -88,6 +88,10 @@ func (m *Metrics) own() {
 		"Number of decided pods that no longer fit after another scheduler bound a pod to their node, by result: "+
 			"recalled (before the bind was sent), too_late (the bind was in flight), released (no bind had been "+
 			"requested yet)."), "result")
+	m.RecordingsEnded = m.counters(a("recordings_ended_total",
+		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
+			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+
+			"scheduler)."), "reason")
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))
