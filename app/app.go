@@ -45,6 +45,8 @@ type Options struct {
 	AuditPeriod time.Duration
 	// Observers see every event with its effects, in order, on the loop's goroutine. They must not keep the effects.
 	Observers []kube.Observer
+	// Attach is called with the engine before it runs, and returns further observers. It may be nil.
+	Attach func(*engine.Engine) []kube.Observer
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
 	// below. It may be nil.
 	Handlers func(*Scheduler) map[string]http.Handler
@@ -102,6 +104,9 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	s.engine = engine.New(engineConfig)
+	if o.Attach != nil {
+		s.opts.Observers = slices.Concat(o.Observers, o.Attach(s.engine))
+	}
 	if s.server, err = s.serve(); err != nil {
 		return nil, err
 	}

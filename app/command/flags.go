@@ -38,9 +38,10 @@ type schedulerFlags struct {
 	qps                            float32
 	burst                          int32
 
-	record    string
-	recordMax int64
-	shadow    shadowFlags
+	record         string
+	recordMax      int64
+	recordSegments int
+	shadow         shadowFlags
 }
 
 // newSchedulerFlags makes the flags of a command of the given name, in the sections and the order of upstream's help.
@@ -62,7 +63,10 @@ func newSchedulerFlags(command string) *schedulerFlags {
 		"Write every event and effect to this file, for kumiki replay. It holds no environment values, secrets "+
 			"or annotations.")
 	fs.Int64Var(&f.recordMax, "record-max-bytes", tape.DefaultMaxBytes,
-		"Size at which --record stops writing; scheduling continues.")
+		"Size of a file of --record. With one segment, recording stops there; scheduling continues.")
+	fs.IntVar(&f.recordSegments, "record-segments", 1,
+		"Number of files of that size that --record keeps, the newest ones. With several, they are FILE.000001, "+
+			"FILE.000002 and so on, and each can be replayed by itself.")
 	f.shadow.addFlags(fs)
 
 	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,30 +23,38 @@ func newReplayCommand(io streams, plugins app.Plugins) *cobra.Command {
 	var step bool
 	var pod string
 	c := &cobra.Command{
-		Use:   "replay FILE",
+		Use:   "replay FILE...",
 		Short: "Replay a recording and compare the effects byte for byte; --step shows each event",
 		Long: `Replay a recording of kumiki scheduler --record. Exit 0 if every event has the same effects as in the
 recording.
+
+FILE is a recording, a directory with its segments (--record-segments), or the value of --record, which the names of
+its segments begin with. Each segment can be replayed by itself; several are replayed in the order given.
 
 With --step, show each event with its queue moves, its decision and its effects, without ticks that have no effect.
 At a terminal, Enter continues with the next event, a number skips that many, and q ends. With --pod, show only the
 events that concern one pod.`,
 		Example: `  kumiki replay scheduling.tape
   kumiki replay --step scheduling.tape
+  kumiki replay recordings/
   kumiki replay --pod default/web-1 scheduling.tape`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, a []string) error {
-			file, err := os.Open(a[0])
-			if err != nil {
-				return fmt.Errorf("replay: %w", err)
+			var names []string
+			for _, name := range a {
+				files, err := tape.Files(name)
+				if err != nil {
+					return fmt.Errorf("replay: %w", err)
+				}
+				names = append(names, files...)
 			}
-			defer file.Close()
 			p := player{io: io, pod: pod}
 			if step {
 				p.ask = bufio.NewScanner(io.In)
 			}
-			if err := tape.Play(file, plugins, p.step); err != nil && !errors.Is(err, errQuit) {
-				return fmt.Errorf("replay %s: %w", a[0], err)
+			note := func(text string) { fmt.Fprintln(io.Err, "note: "+text) }
+			if err := tape.PlayFiles(names, plugins, note, p.step); err != nil && !errors.Is(err, errQuit) {
+				return fmt.Errorf("replay %w", err)
 			}
 			return p.verdict()
 		},

@@ -27,6 +27,9 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
 	"github.com/kumiki-scheduler/kumiki/app/command/wiring"
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 )
 
 // kubeScheduler is the name under which the program is the scheduler alone, with the exit codes of upstream.
@@ -166,12 +169,18 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 	}
 	wiring.View(&o)
 	if f.record != "" {
-		recorder, err := tape.Create(f.record, f.recordMax, resolved, o.UnschedulableTimeout)
+		recorder, err := tape.Start(f.record, resolved, o.UnschedulableTimeout, tape.Options{
+			MaxBytes: f.recordMax, Segments: f.recordSegments,
+			Ended: func(why tape.Reason) { metrics.Process().RecordingsEnded.WithLabelValues(string(why)).Inc() },
+		})
 		if err != nil {
 			return err
 		}
 		defer recorder.Close()
-		o.Observers = append(o.Observers, recorder.Observe)
+		o.Attach = func(e *engine.Engine) []kube.Observer {
+			recorder.SetState(e.State)
+			return []kube.Observer{recorder.Observe}
+		}
 	}
 	return app.Run(ctx, o)
 }
@@ -189,6 +198,10 @@ func (f *schedulerFlags) warn(io streams, text string) {
 func (f *schedulerFlags) validate() error {
 	if err := f.shadow.check(f.record); err != nil {
 		return err
+	}
+	if f.recordSegments < 1 || f.recordSegments > 1 && f.recordMax < tape.MinSegmentBytes {
+		return usageError{fmt.Errorf("--record-segments must be at least 1, and --record-max-bytes at least %d with "+
+			"several segments, got %d and %d", tape.MinSegmentBytes, f.recordSegments, f.recordMax)}
 	}
 	errs := f.app.Serve.Secure.Validate()
 	errs = append(errs, f.app.Serve.Authentication.Validate()...)

@@ -70,6 +70,7 @@ type Metrics struct {
 	paths            *metrics.CounterVec
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
+	RecordingsEnded  *metrics.CounterVec
 	Takeover         *metrics.Gauge
 	work             *metrics.CounterVec
 	engineSteps      *metrics.CounterVec

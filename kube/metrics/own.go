@@ -101,6 +101,10 @@ func (m *Metrics) own() {
 		"CPU time of the measured Steps of the scheduling core, by lane, as the clock of the thread shows it. It has "+
 			"no value where Steps are not measured: outside of Linux, and with profiles that call foreign code. "+
 			"Updated once a second."), "lane")
+	m.RecordingsEnded = m.counters(a("recordings_ended_total",
+		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
+			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+
+			"scheduler)."), "reason")
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))

@@ -3,6 +3,7 @@
 package tape
 
 import (
+	"errors"
 	"os"
 	"time"
 
@@ -41,10 +42,7 @@ func Keep(path string, plugins app.Plugins, c config.Resolved, at time.Time, eve
 		}
 		tell(ev)
 	}
-	if err := r.Whole(); err != nil {
-		return 0, 0, err
-	}
-	if err := r.Close(); err != nil {
+	if err := errors.Join(r.Close(), r.Whole()); err != nil {
 		os.Remove(path)
 		return 0, 0, err
 	}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tape
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/recording"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Step is one event of a recording, with the recorded and the present effects, as lines.
+type Step struct {
+	// Number counts the events of the engine, from 1.
+	Number    int
+	Event     engine.Event
+	EventLine []byte
+	Then, Now [][]byte
+	Effects   []engine.Effect // as now
+	// resumed is set if the engine began with a State.
+	resumed bool
+}
+
+// pathOfDecision is the one thing in which the effects of a resumed engine may differ, because its caches are empty at
+// first.
+var pathOfDecision = regexp.MustCompile(`,?"path":"[a-z]+"`)
+
+// Differs reports whether the present effects differ from the recorded ones.
+func (s Step) Differs() bool {
+	then, now := bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n"))
+	if bytes.Equal(then, now) {
+		return false
+	}
+	return !s.resumed || !bytes.Equal(pathOfDecision.ReplaceAll(then, nil), pathOfDecision.ReplaceAll(now, nil))
+}
+
+// Play feeds a recording to a new engine, or to one that is resumed from the State with which the recording begins, and
+// calls f for each event, until f fails or the recording ends. It is an error if the recording was made with a custom
+// plugin that plugins do not have.
+func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error) error {
+	p := player{plugins: plugins, f: f, note: func(string) {}}
+	return p.play(in)
+}
+
+// PlayFiles is Play for the segments of a recording, in order. An engine goes on from one segment to the next. If
+// segments are missing between two files, or the engine was started anew, it reports that with note and begins again
+// with the second file.
+func PlayFiles(names []string, plugins app.Plugins, note func(string), f func(*engine.Engine, Step) error) error {
+	p := player{plugins: plugins, f: f, note: note}
+	for _, name := range names {
+		if err := p.file(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Files returns the files of a recording: a name is a file, a directory with the segments of one recording, or the
+// value of --record, which the names of its segments begin with.
+func Files(name string) ([]string, error) {
+	var list []found
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && !info.IsDir():
+		return []string{name}, nil
+	case err == nil:
+		list, err = inDirectory(name)
+	case errors.Is(err, os.ErrNotExist):
+		all, otherwise := segments(name)
+		if otherwise == nil && len(all) > 0 {
+			list, err = all, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.name
+	}
+	return names, nil
+}
+
+// inDirectory returns the segments in a directory, which must be of one recording.
+func inDirectory(dir string) ([]found, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]bool{} // name of a recording, without the number of the segment -> true
+	var all []found
+	for _, e := range entries {
+		path := filepath.Join(dir, strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())))
+		if e.IsDir() || of[path] {
+			continue
+		}
+		list, err := segments(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			of[path], all = true, list
+		}
+	}
+	switch len(of) {
+	case 0:
+		return nil, fmt.Errorf("%s has no segments of a recording (NAME.000001)", dir)
+	case 1:
+		return all, nil
+	}
+	return nil, fmt.Errorf("%s has segments of %d recordings: name one of them, without the number", dir, len(of))
+}
+
+// player plays the segments of a recording.
+type player struct {
+	plugins app.Plugins
+	note    func(string)
+	f       func(*engine.Engine, Step) error
+
+	engine  *engine.Engine
+	foreign *recording.Foreign // answers in place of foreign code; nil if there is none
+	reader  *recording.Reader
+	resumed bool // the engine began with a State
+	events  int  // of the engine so far
+}
+
+func (p *player) file(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return p.play(file)
+}
+
+// play plays one file.
+func (p *player) play(in io.Reader) error {
+	lines := bufio.NewReaderSize(in, 1<<20)
+	first, err := p.begin(lines)
+	if err != nil {
+		return err
+	}
+	var step *Step
+	for at := first; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil { // a last line without an end was truncated by a crash
+			return p.step(step)
+		}
+		raw = bytes.TrimSuffix(raw, []byte("\n"))
+		ev, isEvent, err := p.reader.Event(raw)
+		switch {
+		case err != nil:
+			return fmt.Errorf("line %d: %w", at, err)
+		case isEvent:
+			if err := p.step(step); err != nil {
+				return err
+			}
+			p.events++
+			step = &Step{Number: p.events, Event: ev, EventLine: raw, resumed: p.resumed}
+		case step == nil:
+			return fmt.Errorf("line %d: an effect before the first event", at)
+		default:
+			step.Then = append(step.Then, raw)
+		}
+	}
+}
+
+// step gives one event to the engine; nil for none.
+func (p *player) step(s *Step) error {
+	if s == nil {
+		return nil
+	}
+	answers, err := recording.Answers(s.Then)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", s.Number, err)
+	}
+	if p.foreign != nil {
+		p.foreign.SetAnswers(answers)
+	}
+	s.Effects = p.engine.Step(s.Event)
+	if now := bytes.TrimSuffix(recording.AppendEffects(nil, s.Effects), []byte("\n")); len(now) > 0 {
+		s.Now = bytes.Split(now, []byte("\n"))
+	}
+	return p.f(p.engine, *s)
+}
+
+// begin makes the engine with which a file begins, unless the one of the file before goes on, and returns the number of
+// the first line of its events.
+func (p *player) begin(lines *bufio.Reader) (first int, err error) {
+	h, cfg, foreign, err := readHeader(lines, p.plugins)
+	if err != nil {
+		return 0, err
+	}
+	goesOn := p.engine != nil && h.Kumiki == formatFromState && h.Before == p.events
+	if goesOn {
+		return skipState(lines)
+	}
+	if p.engine != nil && h.Kumiki == formatFromStart {
+		p.note(fmt.Sprintf("a scheduler was started anew in segment %d", h.Segment))
+	} else if p.engine != nil {
+		p.note(fmt.Sprintf("segment %d begins after event %d, and the one before ends with event %d: it is played "+
+			"from its state", h.Segment, h.Before, p.events))
+	}
+	p.foreign, p.reader, p.events, p.resumed = foreign, recording.NewReader(), h.Before, h.Kumiki == formatFromState
+	if h.Kumiki == formatFromStart {
+		p.engine = engine.New(cfg)
+		return 2, nil
+	}
+	p.engine, first, err = resume(lines, p.reader, cfg)
+	return first, err
+}
+
+// resume makes an engine from the State with which a file begins.
+func resume(lines *bufio.Reader, reader *recording.Reader, cfg engine.Config) (e *engine.Engine, first int, err error) {
+	for at := 2; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: the recording ends before the state with which it begins", at)
+		}
+		st, err := reader.State(raw, &cfg)
+		if err == nil && st != nil {
+			e, err = engine.Resume(cfg, *st)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", at, err)
+		}
+		if st != nil {
+			return e, at + 1, nil
+		}
+	}
+}
+
+// skipState reads over the State with which a file begins.
+func skipState(lines *bufio.Reader) (first int, err error) {
+	for at := 2; ; at++ {
+		raw, err := lines.ReadBytes('\n')
+		if err != nil {
+			return 0, fmt.Errorf("line %d: the recording ends before the state with which it begins", at)
+		}
+		if bytes.HasPrefix(raw, []byte(`{"state":`)) {
+			return at + 1, nil
+		}
+	}
+}
+
+// readHeader reads the first line, and makes the configuration that it describes.
+func readHeader(lines *bufio.Reader, plugins app.Plugins) (
+	h header, cfg engine.Config, foreign *recording.Foreign, err error) {
+	first, err := lines.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return h, cfg, nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	h.Features = config.DefaultFeatures()
+	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != formatFromStart && h.Kumiki != formatFromState ||
+		h.Config == nil {
+		return h, cfg, nil, fmt.Errorf("not a recording: the first line does not say %q or %q", formatFromStart,
+			formatFromState)
+	}
+	if missing := plugins.Missing(h.Config); len(missing) > 0 {
+		return h, cfg, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: "+
+			"%s; replay it with the program that recorded it", strings.Join(missing, ", "))
+	}
+	text, err := json.Marshal(h.Config)
+	if err != nil {
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	plugins = plugins.With(h.Features)
+	resolved, err := plugins.ParseConfig(text)
+	if err != nil {
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg, err = plugins.EngineConfig(resolved)
+	if err != nil {
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
+	foreign, err = app.Replayed(context.Background(), resolved, &cfg)
+	if err != nil {
+		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	return h, cfg, foreign, nil
+}
