@@ -88,8 +88,7 @@ func (m *Metrics) own() {
 		"Number of decided pods that no longer fit after another scheduler bound a pod to their node, by result: "+
 			"recalled (before the bind was sent), too_late (the bind was in flight), released (no bind had been "+
 			"requested yet)."), "result")
-	m.timing = newTimings()
-	m.all = append(m.all, m.timing)
+	m.timings(a)
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))
