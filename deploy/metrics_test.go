@@ -52,13 +52,15 @@ func (r *registered) Register(m componentmetrics.Registerable) error {
 		return err
 	}
 	kind := ""
-	switch m.(type) {
+	switch m := m.(type) {
 	case *componentmetrics.Counter, *componentmetrics.CounterVec:
 		kind = "counter"
 	case *componentmetrics.Gauge, *componentmetrics.GaugeVec:
 		kind = "gauge"
 	case *componentmetrics.Histogram, *componentmetrics.HistogramVec:
 		kind = "histogram"
+	case interface{ Kind() string }: // read when it is scraped
+		kind = m.Kind()
 	default:
 		return fmt.Errorf("a %T is not known here", m)
 	}

@@ -267,6 +267,8 @@ type Lost struct {
 type Timing struct {
 	// Epoch identifies the process: times of two processes are of two clocks.
 	Epoch string `json:"epoch"`
+	// Only is the one namespace that the reader may see; empty for all.
+	Only string `json:"only,omitempty"`
 	// Since is when the process began to record, Now when this was read, by the clock of the loop: it is the wall clock
 	// at the start of the process and never goes back.
 	Since Time `json:"since"`

@@ -44,6 +44,8 @@ func (v *View) Handler() *API {
 	mux.HandleFunc("GET "+Prefix+"queue/watch", v.serveMoves)
 	mux.HandleFunc("GET "+Prefix+"gangs", v.serveGangs)
 	mux.HandleFunc("GET "+Prefix+"decisions", v.serveDecisions)
+	mux.HandleFunc("GET "+Prefix+"timing", v.serveTiming)
+	mux.HandleFunc("GET "+Prefix+"timing/pod/{namespace}/{name}", v.serveTimingOfPod)
 	return &API{v, mux}
 }
 

@@ -82,6 +82,8 @@ func (a *API) ServeNarrow(w http.ResponseWriter, r *http.Request, may May) {
 	mux.HandleFunc("GET "+Prefix+"queue", n.serveQueue)
 	mux.HandleFunc("GET "+Prefix+"queue/watch", n.serveMoves)
 	mux.HandleFunc("GET "+Prefix+"gangs", n.serveGangs)
+	mux.HandleFunc("GET "+Prefix+"timing", n.serveTiming)
+	mux.HandleFunc("GET "+Prefix+"timing/pod/{namespace}/{name}", n.serveTimingOfPod)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		forbid(w, "this path shows all namespaces: you need get on the nonResourceURL "+Prefix+"*")
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
 // Explainer is the part of question.Inspector that view uses.
@@ -61,6 +62,8 @@ type Options struct {
 	// Paused returns the pause of the scheduler, nil while there is none; a nil function means that there is never
 	// one.
 	Paused func() *record.Pause
+	// Timing returns where the time of pods went; nil for a scheduler that does not record it.
+	Timing func(timing.Query) record.Timing
 	// Moves and Decisions bound the past; the defaults above when 0.
 	Moves, Decisions int
 }
@@ -70,6 +73,7 @@ type Options struct {
 type View struct {
 	asker  Asker
 	paused func() *record.Pause
+	timing func(timing.Query) record.Timing // nil for none
 	narrow narrowGate
 	// epoch identifies this process, because the numbers of moves start again with each.
 	epoch string
@@ -100,7 +104,7 @@ func New(o Options) *View {
 	if o.Paused == nil {
 		o.Paused = func() *record.Pause { return nil }
 	}
-	v := &View{asker: o.Asker, paused: o.Paused, narrow: newNarrowGate(),
+	v := &View{asker: o.Asker, paused: o.Paused, timing: o.Timing, narrow: newNarrowGate(),
 		epoch: hex.EncodeToString(id[:]), keepAlive: keepAlive}
 	v.mu.moves = newRing[record.QueueMove](o.Moves)
 	v.mu.decisions = newRing[record.Decision](o.Decisions)

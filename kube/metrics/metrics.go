@@ -14,7 +14,7 @@ import (
 // the kumiki_ ones are ours. conformance/metrics compares the former and lists what is counted differently.
 type Metrics struct {
 	all    []metrics.Registerable
-	timing *timings
+	timing timings
 
 	attempts        *metrics.CounterVec
 	attemptDuration *metrics.HistogramVec

@@ -88,8 +88,6 @@ func (m *Metrics) own() {
 		"Number of decided pods that no longer fit after another scheduler bound a pod to their node, by result: "+
 			"recalled (before the bind was sent), too_late (the bind was in flight), released (no bind had been "+
 			"requested yet)."), "result")
-	m.timing = newTimings()
-	m.all = append(m.all, m.timing)
 	m.work = m.counters(a("work_total",
 		"Amount of work of the scheduling core, by kind. It is a function of the cluster's events: equal on a fast "+
 			"and on a slow machine, and in a replay. Updated once a second."), "kind")
@@ -105,6 +103,7 @@ func (m *Metrics) own() {
 		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
 			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+
 			"scheduler)."), "reason")
+	m.timings(a)
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))

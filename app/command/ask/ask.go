@@ -67,6 +67,15 @@ func (c *Client) Gangs(ctx context.Context, namespace string) (r record.GangList
 	return r, c.get(ctx, path, &r)
 }
 
+// Timing returns where the time of pods went, of one pod or, with empty names, of as many of the newest as limit.
+func (c *Client) Timing(ctx context.Context, namespace, name string, limit int) (r record.Timing, err error) {
+	path := "timing"
+	if name != "" {
+		path += "/pod/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	}
+	return r, c.get(ctx, path+"?limit="+strconv.Itoa(limit), &r)
+}
+
 func (c *Client) get(ctx context.Context, path string, into any) error {
 	body, err := c.open(ctx, path)
 	if err != nil {

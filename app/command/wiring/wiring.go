@@ -13,6 +13,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/timing"
 	"github.com/kumiki-scheduler/kumiki/view"
 )
 
@@ -24,7 +25,8 @@ func View(o *app.Options) {
 	var scheduler *app.Scheduler // set before the first request
 	v := view.New(view.Options{Asker: view.AskFunc(func(ctx context.Context, f func(view.Explainer)) error {
 		return scheduler.Ask(ctx, func(e *engine.Engine) { f(question.New(e.View())) })
-	}), Paused: func() *record.Pause { return scheduler.Paused() }})
+	}), Paused: func() *record.Pause { return scheduler.Paused() },
+		Timing: func(q timing.Query) record.Timing { return scheduler.Timing(q) }})
 	o.Observers = append(o.Observers, func(_ engine.Event, effects []engine.Effect) { feed(v, effects) })
 	o.Handlers = func(s *app.Scheduler) map[string]http.Handler {
 		scheduler = s
