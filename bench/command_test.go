@@ -136,6 +136,7 @@ func TestBadInput(t *testing.T) {
 		"no calls":          {[]string{"--qps=-1"}, "qps and burst must be above 0"},
 		"no runs":           {[]string{"--runs=0"}, "runs must be at least 1, not 0"},
 		"no such program":   {[]string{"--scheduler=kumiki,./none"}, `scheduler "./none": `},
+		"two profiles":      {[]string{"--profile-dir=" + t.TempDir(), "--profile=" + t.TempDir()}, "give one of them"},
 		"no seconds":        {[]string{"--profile-dir=" + t.TempDir(), "--profile-seconds=0"}, "profile-seconds must be at least 1"},
 		"upstream missing":  {[]string{"--kube-scheduler=" + filepath.Join(t.TempDir(), "none")}, "make conformance-upstream"},
 	} {

@@ -26,6 +26,10 @@ func addFlags(fs *pflag.FlagSet, o *testbed.Options, runs int, schedulers []stri
 	fs.StringVar(&o.KumikiBinary, "kumiki", "", "path of the kumiki `program` (default: this program)")
 	fs.StringVar(&o.UpstreamBinary, "kube-scheduler", "",
 		"path of the kube-scheduler `program` (default: kube-scheduler in the directory of this program)")
+	fs.StringVar(&o.Bundles, "profile", "",
+		"keep a profile of each run in this `directory`, for 'kumiki profile top' and 'compare': execution trace, CPU "+
+			"and allocations of the measurement (of its first minute), and when each pod was created and bound; "+
+			"recording slows the schedulers down")
 	fs.StringVar(&o.ProfileDir, "profile-dir", "",
 		"write CPU and allocation profiles of the last run of each scheduler to this `directory`; profiling "+
 			"slows the schedulers down")

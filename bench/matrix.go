@@ -182,8 +182,8 @@ func (m *matrix) measure(ctx context.Context, p *workload.Plan, t *report.Trial,
 		}()
 		g.s = stop
 	}
-	env := ops.Env{Client: b.Client, Dynamic: objects, Watch: g.watch, Collect: m.collect(g, p), Profile: m.profile(g),
-		Rate: m.rate, Patience: m.Patience}
+	env := ops.Env{Client: b.Client, Dynamic: objects, Watch: g.watch, Collect: m.withBundles(m.collect(g, p), g, t),
+		Profile: m.profile(g), Rate: m.rate, Patience: m.Patience}
 	env.Progress = func(at ops.Progress) {
 		m.tell.status("%s: %d/%d %s, %d of %d pods", where, at.Op+1, at.Ops, at.Opcode, at.Done, at.Total)
 	}

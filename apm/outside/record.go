@@ -30,6 +30,8 @@ type Options struct {
 	Seconds int
 	// Progress, if set, gets lines about what happens.
 	Progress func(line string)
+	// Also, if set, adds other parts to the bundle after the recording.
+	Also func(*bundle.Writer) error
 }
 
 // lead is by how much the CPU profile begins before the trace, and longer is by how many seconds it lasts longer; grace
@@ -61,7 +63,15 @@ func Record(ctx context.Context, from Source, w *bundle.Writer, o Options) error
 	} else if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	return r.write(w)
+	if err := r.write(w); err != nil {
+		return err
+	}
+	if o.Also != nil {
+		if err := o.Also(w); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // request is what to fetch for a part.
@@ -135,6 +145,11 @@ func (r *recorder) spool(ctx context.Context, q request) (*os.File, error) {
 		return nil, err
 	}
 	defer answer.Close()
+	return spoolAnswer(answer, q.begun)
+}
+
+// spoolAnswer writes an answer into a temporary file, and calls begun, if it is set, with the first byte.
+func spoolAnswer(answer io.Reader, begun func()) (*os.File, error) {
 	file, err := os.CreateTemp("", "kumiki-profile-*")
 	if err != nil {
 		return nil, fmt.Errorf("creating a temporary file: %w", err)
@@ -142,8 +157,8 @@ func (r *recorder) spool(ctx context.Context, q request) (*os.File, error) {
 	// Without a name the file goes away with the process. Where that is not possible, close removes it.
 	os.Remove(file.Name())
 	content := bufio.NewReader(answer)
-	if _, err := content.Peek(1); err == nil && q.begun != nil {
-		q.begun()
+	if _, err := content.Peek(1); err == nil && begun != nil {
+		begun()
 	}
 	limit := bundle.DefaultLimits.Part
 	n, err := io.Copy(file, io.LimitReader(content, limit+1))
@@ -184,10 +199,12 @@ func (r *recorder) write(w *bundle.Writer) error {
 	if !useful {
 		return fmt.Errorf("the scheduler gives no execution trace and no CPU profile: %w", denied)
 	}
-	return w.Close()
+	return nil
 }
 
 func (r *recorder) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, f := range r.got {
 		if f.file != nil {
 			f.file.Close()

@@ -3,11 +3,15 @@
 package pods
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 )
 
 // MaxPods bounds the pods of a part. A writer drops more and counts them; a reader rejects more.
@@ -64,6 +68,16 @@ func (t *Times) Write(w io.Writer) error {
 		return fmt.Errorf("writing the times of pods: %w", err)
 	}
 	return nil
+}
+
+// AddTo adds the times, which were observed since a moment, to a bundle.
+func (t *Times) AddTo(w *bundle.Writer, since time.Time) error {
+	var text bytes.Buffer
+	if err := t.Write(&text); err != nil {
+		return err
+	}
+	return w.Add(bundle.Part{Kind: bundle.Pods, Source: string(t.Created), Began: since.UTC(), Ended: time.Now().UTC()},
+		&text)
 }
 
 // Read reads a part that Write wrote.

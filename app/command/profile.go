@@ -38,14 +38,16 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 func newProfileRecordCommand(io streams) *cobra.Command {
 	var find finder
 	var file string
-	seconds := 10
+	seconds, withPods := 10, true
 	c := &cobra.Command{
 		Use:   "record",
 		Short: "Record a profile of the running scheduler into a file",
 		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
 same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
 may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
-/debug/pprof/* and /metrics. What the scheduler denies is missing in the file, with the reason.`,
+/debug/pprof/* and /metrics. If you may list and watch pods, the file has the names of the pods that are
+created meanwhile, and when a watch showed them bound. What is denied is missing in the file, with the
+reason.`,
 		Example: `  kumiki profile record
   kumiki profile record --seconds 30 -f slow.kumiki
   kumiki profile record --scheduler-pod kube-system/kube-scheduler-node-1
@@ -55,17 +57,20 @@ may be kumiki or kube-scheduler; it needs no restart and no flag. You need get o
 			if seconds < 1 || seconds > outside.MaxSeconds {
 				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, seconds)}
 			}
-			return recordProfile(c.Context(), io, &find, seconds, file)
+			return recordProfile(c.Context(), io, &find, seconds, file, withPods)
 		},
 	}
 	find.addAnyFlags(c)
 	c.Flags().IntVar(&seconds, "seconds", seconds, "duration of the recording")
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: kumiki-profile-TIME.kumiki)")
+	c.Flags().BoolVar(&withPods, "pods", withPods, "record the names of pods, and when they were created and bound")
 	return c
 }
 
 // recordProfile records the first of the running schedulers.
-func recordProfile(ctx context.Context, io streams, find *finder, seconds int, name string) error {
+func recordProfile(
+	ctx context.Context, io streams, find *finder, seconds int, name string, withPods bool,
+) error {
 	running, err := find.schedulers(ctx, "")
 	if err != nil {
 		return err
@@ -85,8 +90,20 @@ func recordProfile(ctx context.Context, io streams, find *finder, seconds int, n
 	err = writeFile(name, func(file *os.File) error {
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
-		return outside.Record(ctx, client, w, outside.Options{Seconds: seconds,
-			Progress: func(line string) { fmt.Fprintln(io.Err, line) }})
+		o := outside.Options{Seconds: seconds, Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
+		if withPods {
+			cfg, err := find.rest()
+			if err != nil {
+				return err
+			}
+			watch := watchPods(ctx, cfg)
+			defer watch.stop()
+			o.Also = watch.addTo
+			if err := watch.denied(); err != nil {
+				o.Progress(fmt.Sprintf("no %s: %v", bundle.Pods, err))
+			}
+		}
+		return outside.Record(ctx, client, w, o)
 	})
 	if err != nil {
 		return err

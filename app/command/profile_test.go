@@ -62,7 +62,7 @@ func recordOf(t *testing.T, endpoint string, more ...string) (name, progress str
 func TestProfileOfAScheduler(t *testing.T) {
 	endpoint, ca := profiled(t, map[string]int{"/debug/pprof/allocs": http.StatusForbidden})
 	name, progress := recordOf(t, "https://"+endpoint, "--scheduler-ca", ca)
-	for _, want := range []string{"the trace has begun", "no allocs-profile: the scheduler denies it (403): you need " +
+	for _, want := range []string{"the trace has begun", "no pod-times: ", "no allocs-profile: the scheduler denies it (403): you need " +
 		"get on the nonResourceURL /debug/pprof/allocs"} {
 		if !strings.Contains(progress, want) {
 			t.Errorf("progress %q does not contain %q", progress, want)

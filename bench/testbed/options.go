@@ -41,6 +41,8 @@ type Options struct {
 	// ProfileDir, when set, gets a CPU profile of each scheduler, of ProfileSeconds from the first create on.
 	ProfileDir     string
 	ProfileSeconds int
+	// Bundles is the directory that gets a profile of each trial, for kumiki profile; empty for none.
+	Bundles string
 	// Progress gets lines for people.
 	Progress io.Writer
 
@@ -97,8 +99,13 @@ func (o *Options) Complete() error {
 			return err
 		}
 	}
-	if o.ProfileDir != "" {
-		return os.MkdirAll(o.ProfileDir, 0o755)
+	for _, dir := range []string{o.ProfileDir, o.Bundles} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -112,6 +119,8 @@ func (o *Options) check() error {
 		return usage.Errorf("runs must be at least 1, not %d", o.Rounds)
 	case len(o.Schedulers) == 0:
 		return usage.Errorf("no scheduler to measure")
+	case o.ProfileDir != "" && o.Bundles != "":
+		return usage.Errorf("--profile and --profile-dir: a process has one CPU profile at a time, so give one of them")
 	case o.Timeout <= 0:
 		return usage.Errorf("timeout %s: it must be above 0", o.Timeout)
 	case o.Patience < 0:

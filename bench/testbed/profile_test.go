@@ -4,6 +4,7 @@ package testbed
 
 import (
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/pprof"
@@ -58,5 +59,37 @@ func TestAProfileEndsWhenItIsStopped(t *testing.T) {
 	}
 	if stop, err = (&Scheduler{}).StartProfile(t.Context(), dir, "cpu.pprof"); err != nil || stop(t.Context()) != nil {
 		t.Errorf("a scheduler that serves nothing: %v", err)
+	}
+}
+
+// TestATraceThatLastsUntilItIsEnded: its first bytes come while it lasts, and it is whole when it is ended. A refusal is
+// an error.
+func TestATraceThatLastsUntilItIsEnded(t *testing.T) {
+	s := profiled(t, "other", pprof.Trace)
+	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: s.tls.Clone()}}
+	answer, err := s.Start(t.Context(), "/debug/pprof/trace?seconds=3600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Close()
+	first := make([]byte, 4)
+	if _, err := io.ReadFull(answer, first); err != nil || string(first) != "go 1" {
+		t.Fatalf("the trace begins with %q: %v", first, err)
+	}
+	if err := answer.End(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(answer); err != nil || len(rest) < 100 {
+		t.Errorf("the rest of the trace has %d bytes: %v", len(rest), err)
+	}
+	refuses := profiled(t, "other", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "in use", 500) })
+	refuses.client = s.client
+	if denied, err := refuses.Start(t.Context(), "/x"); err != nil {
+		t.Error(err)
+	} else if _, err := denied.Read(first); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a refusal gives %v", err)
+	}
+	if _, err := refuses.Fetch(t.Context(), "/x"); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a refusal gives %v", err)
 	}
 }

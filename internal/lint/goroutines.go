@@ -21,7 +21,7 @@ var goroutines = map[string]budget{
 	"kube/intake":          {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
 	"kube/effects":         {5, "writes run side by side; they end with the context of the scheduler, or with Drain and Stop"},
 	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
-	"apm/outside":          {1, "requests that the scheduler answers at the same time; Record waits for them"},
+	"apm/outside":          {3, "answers at the same time, and a limit of time; Record or Session.End waits"},
 	"view":                 {4, "live streams; they end with the request"},
 	"bench":                {4, "samplers; they end with the run"},
 	"bench/testbed":        {1, "reads the output of a scheduler's process; ends with the process"},

@@ -100,7 +100,7 @@ var graph = map[string]layer{
 		"analyses files of any scheduler, so it knows none of kumiki's packages"},
 	"apm/bundle":   {nil, "the file format alone, for what writes and what reads it"},
 	"apm/compare":  {[]string{"apm", "apm/pods"}, "compares analyses; it reads no file"},
-	"apm/pods":     {nil, "times of pods as a part of a file; it knows no scheduler"},
+	"apm/pods":     {[]string{"apm/bundle"}, "times of pods as a part of a file; it knows no scheduler"},
 	"apm/timeline": {nil, "spans and their forms for other tools; it knows neither traces nor schedulers"},
 	"apm/outside":  {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 
@@ -114,11 +114,11 @@ var graph = map[string]layer{
 	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
-	"bench": {below(edges, benchmarks, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),
+	"bench": {below(edges, benchmarks, profiles, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),
 		"has the commands and the runs of workloads"},
 	"bench/usage":     {nil, "marks mistakes on the command line; a leaf, so that every benchmark can"},
 	"bench/report":    {[]string{"bench/workload"}, "compares what was measured; it starts and measures nothing"},
-	"bench/testbed":   {[]string{"kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/report", "bench/usage"}, "starts clusters and schedulers; it knows no workload's course"},
+	"bench/testbed":   {[]string{"apm/outside", "kube", "internal/testcluster", "bench/workload", "bench/ops", "bench/report", "bench/usage"}, "starts clusters and schedulers; it knows no workload's course"},
 	"bench/noop":      {[]string{"kube", "kube/effects", "internal/testcluster", "bench/workload", "bench/ops", "bench/testbed"}, "one of the schedulers that are measured; it knows no other"},
 	"bench/restart":   {below(benchmarks, []string{"internal/testcluster", "bench/standin"}), "measures starts; it runs no workload"},
 	"bench/workload":  {nil, "reads files; whoever runs them is above it"},

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/apm/bundle"
+	"github.com/kumiki-scheduler/kumiki/apm/outside"
+	"github.com/kumiki-scheduler/kumiki/apm/pods"
+	"github.com/kumiki-scheduler/kumiki/bench/ops"
+	"github.com/kumiki-scheduler/kumiki/bench/report"
+)
+
+// bundleMost is the longest recording of a trial. A trace of a busy scheduler has some MB for each second.
+const bundleMost = time.Minute
+
+// bundleName returns the file name of a trial's profile. The number distinguishes the measurements of one trial.
+func bundleName(t *report.Trial, number int) string {
+	safe := strings.NewReplacer("/", "-", string(filepath.Separator), "-", " ", "-").Replace
+	name := fmt.Sprintf("%s_%s_%d", safe(t.Workload), safe(strings.TrimPrefix(t.Scheduler, "/")), t.Round)
+	if number > 0 {
+		name += fmt.Sprintf("_%d", number+1)
+	}
+	return name + ".kumiki"
+}
+
+// withBundles returns a hook that also records a profile of the scheduler during each measurement, with the times of
+// the measured pods. The recording ends after the measurement, which reads its usage first.
+func (m *matrix) withBundles(
+	begin func(context.Context, ops.Collection) (func(context.Context) error, error), g *gauge, t *report.Trial,
+) func(context.Context, ops.Collection) (func(context.Context) error, error) {
+	if m.Bundles == "" || g.s == nil || t.Round == 0 { // round 0 is recorded for the no-op binder
+		return begin
+	}
+	number := 0
+	return func(ctx context.Context, c ops.Collection) (func(context.Context) error, error) {
+		name := filepath.Join(m.Bundles, bundleName(t, number))
+		number++
+		var session *outside.Session
+		if g.s.Port != 0 {
+			var err error
+			if session, err = outside.Begin(ctx, g.s, bundleMost); err != nil {
+				return nil, err
+			}
+		}
+		drop := func() {
+			if session != nil {
+				session.Close()
+			}
+		}
+		failed := context.AfterFunc(ctx, drop)
+		from := time.Now()
+		end, err := begin(ctx, c)
+		if err != nil {
+			return nil, err // which ends the context
+		}
+		return func(ctx context.Context) error {
+			defer drop()
+			err := end(ctx)
+			if !failed() || err != nil {
+				return errors.Join(err, context.Cause(ctx))
+			}
+			return writeBundle(ctx, name, t.Scheduler, session, from, timesOf(g.watch.Pods(c.Namespaces, c.Labels)))
+		}, nil
+	}
+}
+
+// timesOf returns the times of pods that the workload created.
+func timesOf(list []ops.Pod) *pods.Times {
+	times := &pods.Times{Created: pods.FromCall}
+	for i := range list {
+		p := &list[i]
+		if p.Asked.IsZero() {
+			continue
+		}
+		one := pods.Pod{Namespace: p.Namespace, Name: p.Name, Created: p.Asked.UnixNano()}
+		if !p.Bound.IsZero() {
+			one.Bound = p.Bound.UnixNano()
+		}
+		times.Add(one)
+	}
+	return times
+}
+
+// writeBundle writes a file that appears with its whole content or not at all. The session is nil for a scheduler that
+// serves nothing.
+func writeBundle(
+	ctx context.Context, name, scheduler string, session *outside.Session, from time.Time, times *pods.Times,
+) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = os.Rename(file.Name(), name)
+		}
+		if err != nil {
+			err = fmt.Errorf("writing the profile %s: %w", name, errors.Join(err, os.Remove(file.Name())))
+		}
+	}()
+	w := bundle.NewWriter(file)
+	w.Manifest.Tool, w.Manifest.Scheduler = "kumiki bench", scheduler
+	if session != nil {
+		if err := session.End(ctx, w); err != nil {
+			return err
+		}
+	} else {
+		w.Manifest.Began, w.Manifest.Ended = from.UTC(), time.Now().UTC()
+		for _, kind := range []bundle.Kind{bundle.Trace, bundle.CPU, bundle.Allocs, bundle.MetricsBefore,
+			bundle.MetricsAfter} {
+			w.AddMissing(bundle.Part{Kind: kind}, scheduler+" serves no profiles and no metrics")
+		}
+	}
+	if err := times.AddTo(w, from); err != nil {
+		return err
+	}
+	return w.Close()
+}
