@@ -35,7 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bundle", "apm/outside"}
+	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/outside"}
 	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
 )
 
@@ -94,6 +94,8 @@ var graph = map[string]layer{
 	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
 	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
 	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
+
+	"apm/bottleneck": {nil, "names causes from numbers; where these come from is above it"},
 
 	"kube/call":     {[]string{"record"}, "limits and waits of calls to the API server; every part of kube has them"},
 	"kube/metrics":  {upToAnswers, "counts what the engine does; every part of kube counts in it"},
