@@ -28,6 +28,7 @@ type Tally struct {
 	entities map[queued]int          // sub-queue and type -> units in it
 	aside    int                     // pods set aside
 	handling eventHandling
+	loop     loopSeries
 	periodic periodic
 	touched  []string // UIDs of the present step
 }
@@ -398,5 +399,6 @@ func (t *Tally) Refresh(engine any) {
 	}
 	t.meter.forget()
 	t.handling.forget()
+	t.loop = loopSeries{}
 	t.periodic.set(engine, t.Watches, now)
 }
