@@ -123,6 +123,7 @@ type Loop struct {
 	tally  *metrics.Tally
 	// journeys is nil when no times are recorded.
 	journeys *journeys
+	spent  metrics.LoopTimes // of the present turn
 	// warnedUngrouped is set once the log has the warning of reportUngrouped.
 	warnedUngrouped bool
 }
@@ -261,13 +262,28 @@ func (l *Loop) Run(ctx context.Context) {
 			continue
 		}
 		timer.Reset(l.rest())
+		began := time.Now()
 		select {
 		case <-ctx.Done():
 		case <-l.news:
 		case <-l.cfg.Inbox.Ready():
 		case <-timer.C:
 		}
+		l.spent[l.resting()] += time.Since(began)
 	}
+}
+
+// resting is why the loop rests. It is asked after the rest, but before anything is taken.
+func (l *Loop) resting() metrics.LoopState {
+	switch {
+	case !l.cfg.Engine.Ready():
+		return metrics.LoopIdle
+	case l.held.Load() || !l.deciding.Load() || !l.lead():
+		return metrics.LoopHeld
+	case l.unanswered+l.evicting >= l.cfg.DecidedAhead:
+		return metrics.LoopLimited
+	}
+	return metrics.LoopIdle
 }
 
 // end fails the asks that will not run any more.
@@ -290,6 +306,11 @@ func (l *Loop) rest() time.Duration {
 
 // turn runs one batch of events and one round of cycles. It reports whether there is more to do at once.
 func (l *Loop) turn(log klog.Logger) (more bool) {
+	began := time.Now()
+	defer func() {
+		l.spent[metrics.LoopOther] += time.Since(began) - l.spent.Steps()
+		l.tally.Spent(&l.spent)
+	}()
 	l.lastTurn.Store(int64(time.Since(l.start)))
 	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
 	now := l.now()
@@ -368,14 +389,16 @@ func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	began := time.Now()
 	l.tally.Begin(ev)
 	effects := l.cfg.Engine.Step(ev)
+	stepped := time.Now()
 	l.tally.End()
 	if l.journeys != nil {
-		m.began, m.ended = l.clock.At(began), l.clock.Now()
+		m.began, m.ended = l.clock.At(began), l.clock.At(stepped)
 		l.journeys.step(ev, effects, m)
 	}
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}
+	l.spent.Step(ev, stepped.Sub(began), time.Since(stepped))
 	l.tally.Step(ev, effects, began)
 	logStep(log, effects)
 	for _, f := range effects {

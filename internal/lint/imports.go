@@ -35,7 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bundle", "apm/compare", "apm/outside", "apm/pods", "apm/timeline"}
+	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/outside", "apm/pods", "apm/timeline"}
 	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
@@ -103,6 +103,8 @@ var graph = map[string]layer{
 	"apm/pods":     {[]string{"apm/bundle"}, "times of pods as a part of a file; it knows no scheduler"},
 	"apm/timeline": {nil, "spans and their forms for other tools; it knows neither traces nor schedulers"},
 	"apm/outside":  {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
+
+	"apm/bottleneck": {nil, "names causes from numbers; where these come from is above it"},
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},

@@ -40,6 +40,7 @@ type Metrics struct {
 	Evictions       *metrics.CounterVec
 
 	step             *metrics.HistogramVec
+	loopSeconds      *metrics.CounterVec
 	setAside         *metrics.Counter
 	setAsideNow      *metrics.Gauge
 	troubles         *metrics.Counter

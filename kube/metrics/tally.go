@@ -28,6 +28,7 @@ type Tally struct {
 	entities map[queued]int          // sub-queue and type -> units in it
 	aside    int                     // pods set aside
 	handling eventHandling
+	loop     loopSeries
 	periodic periodic
 	work     reportedWork
 	cpu      *StepCPU // nil: no CPU time is measured
@@ -423,5 +424,6 @@ func (t *Tally) Refresh(engine any) {
 	t.meter.forget()
 	t.handling.forget()
 	t.work.report(t.m, t.meter.Work(), t.cpu)
+	t.loop = loopSeries{}
 	t.periodic.set(engine, t.Watches, now)
 }
