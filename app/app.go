@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
@@ -66,6 +68,8 @@ type Scheduler struct {
 	server  *serve.Server // nil when serving is off
 	opts    Options
 	drop    context.CancelFunc // ends calls that are still in progress
+	// startHosted starts what plugins of kube-scheduler's framework use; nil without such plugins.
+	startHosted func(context.Context)
 }
 
 // NewScheduler assembles a scheduler. It binds the port and sends a few requests to configure authentication; an API
@@ -79,17 +83,25 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if s.clients, err = kube.NewClients(cfg); err != nil {
 		return nil, err
 	}
-	engineConfig, err := o.Plugins.EngineConfig(o.Config)
+	var env framework.Env
+	hosts := o.Plugins.Hosts(o.Config)
+	if hosts {
+		env = s.environment(ctx, cfg, s.clients)
+	}
+	engineConfig, host, err := o.Plugins.Hosted(o.Config, env)
 	if err != nil {
 		return nil, err
 	}
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
 	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
-	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
-	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
+	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig), hosts)
+	via, err := extend(ctx, o.Config.Extenders, inbox, host, &engineConfig)
 	if err != nil {
 		return nil, err
+	}
+	if hosts {
+		s.opts.Observers = append(slices.Clone(o.Observers), postBind(host))
 	}
 	s.engine = engine.New(engineConfig)
 	if s.server, err = s.serve(); err != nil {
@@ -231,6 +243,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			return err
 		}
 		defer s.server.Stop()
+	}
+	if s.startHosted != nil {
+		s.startHosted(ctx)
 	}
 	dumps, stop := kube.DumpSignals()
 	defer stop()

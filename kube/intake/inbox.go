@@ -23,6 +23,7 @@ type Inbox struct {
 	// intakeMu guards the intake, apart from mu so that the loop never waits for a conversion.
 	intakeMu   sync.Mutex
 	intake     *convert.Intake
+	keepsFull  bool              // records of pods and nodes keep the objects that they are made of
 	namespaces map[string]string // namespace -> the one copy of the string that records share
 
 	backlog
@@ -97,6 +98,9 @@ func (in *Inbox) convertPod(p *v1.Pod) (rec *cluster.Pod) {
 	}()
 	in.intakeMu.Lock()
 	defer in.intakeMu.Unlock()
+	if in.keepsFull {
+		p.SetManagedFields(nil)
+	}
 	rec = in.intake.Pod(p)
 	rec.Limits = limitsOf(p)
 	if shared, known := in.namespaces[rec.Namespace]; known {
@@ -116,6 +120,9 @@ func (in *Inbox) convertNode(n *v1.Node) (rec *cluster.Node) {
 	}()
 	in.intakeMu.Lock()
 	defer in.intakeMu.Unlock()
+	if in.keepsFull {
+		n.SetManagedFields(nil)
+	}
 	return in.intake.Node(n)
 }
 
