@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
@@ -74,6 +75,8 @@ type Scheduler struct {
 	server  *serve.Server // nil when serving is off
 	opts    Options
 	drop    context.CancelFunc // ends calls that are still in progress
+	// startHosted starts what plugins of kube-scheduler's framework use; nil without such plugins.
+	startHosted func(context.Context)
 }
 
 // NewScheduler assembles a scheduler. It binds the port and sends a few requests to configure authentication; an API
@@ -84,28 +87,37 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	engineConfig, err := o.Plugins.EngineConfig(o.Config)
+	s.clock = call.NewClock()
+	s.timing = timing.New(timing.Options{Epoch: rand.Text(), Since: s.clock.Now()})
+	recorded := rest.CopyConfig(cfg)
+	recorded.Wrap(call.Recorded(s.clock, s.timing.Requested))
+	if s.clients, err = kube.NewClients(recorded); err != nil {
+		return nil, err
+	}
+	var env framework.Env
+	hosts := o.Plugins.Hosts(o.Config)
+	if hosts {
+		env = s.environment(ctx, cfg, s.clients) // what plugins request with clients of their own is not recorded
+	}
+	engineConfig, host, err := o.Plugins.Hosted(o.Config, env)
 	if err != nil {
 		return nil, err
 	}
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
 	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
-	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
-	s.clock = inbox.Clock()
-	s.timing = timing.New(timing.Options{Epoch: rand.Text(), Since: s.clock.Now()})
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(call.Recorded(s.clock, s.timing.Requested))
-	if s.clients, err = kube.NewClients(cfg); err != nil {
-		return nil, err
-	}
-	via, err := extend(ctx, o.Config.Extenders, inbox, &engineConfig)
+	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig), hosts)
+	inbox.UseClock(s.clock)
+	via, err := extend(ctx, o.Config.Extenders, inbox, host, &engineConfig)
 	if err != nil {
 		return nil, err
 	}
+	if hosts {
+		s.opts.Observers = append(slices.Clone(o.Observers), postBind(host))
+	}
 	s.engine = engine.New(engineConfig)
 	if o.Attach != nil {
-		s.opts.Observers = slices.Concat(o.Observers, o.Attach(s.engine))
+		s.opts.Observers = slices.Concat(s.opts.Observers, o.Attach(s.engine))
 	}
 	if s.server, err = s.serve(); err != nil {
 		return nil, err
@@ -258,6 +270,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			return err
 		}
 		defer s.server.Stop()
+	}
+	if s.startHosted != nil {
+		s.startHosted(ctx)
 	}
 	dumps, stop := kube.DumpSignals()
 	defer stop()

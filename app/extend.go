@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
@@ -14,26 +13,29 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/host/extender"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind) *intake.Inbox {
+func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind, full bool) *intake.Inbox {
 	log := klog.FromContext(ctx)
 	in := intake.NewInbox(func(object string, problem any) {
 		log.Error(nil, "Object could not be read and is left as it was", "object", object, "problem", problem)
 	}, kinds...)
+	if full {
+		in.KeepObjects()
+	}
 	in.ReadGangs(gangRules(c.Kumiki.Gangs, c.Features))
 	return in
 }
 
-// extend adds the extenders of a configuration to the decisions of all profiles, and returns how they bind; nil if
-// there are none. Only with extenders does the inbox keep whole objects.
-func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.Inbox,
+// extend adds the extenders of a configuration to the decisions of all profiles, and returns how foreign code binds.
+// Only with extenders does the inbox keep the newest whole objects.
+func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.Inbox, host *framework.Host,
 	to *engine.Config) (effects.BindVia, error) {
 	if len(extenders) == 0 {
-		return nil, nil
+		return bindVia(host, nil), nil
 	}
 	log := klog.FromContext(ctx).WithName("extender")
 	all, err := extender.New(ctx, extenders, inbox.KeepFull(), func(i extender.Ignored) {
@@ -44,13 +46,7 @@ func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.In
 		return nil, err
 	}
 	for i := range to.Profiles {
-		to.Profiles[i].Foreign = all
+		withExtenders(&to.Profiles[i], all)
 	}
-	return func(ctx context.Context, _ string, pod record.PodRef, node string) error {
-		err := all.Bind(ctx, pod, node)
-		if errors.Is(err, extender.ErrNotBound) {
-			return effects.ErrUseAPI
-		}
-		return err
-	}, nil
+	return bindVia(host, all), nil
 }

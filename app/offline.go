@@ -25,7 +25,7 @@ func (p Plugins) Snapshot(ctx context.Context, client kubernetes.Interface, obje
 	if err != nil {
 		return nil, fmt.Errorf("resolving the configuration: %w", err)
 	}
-	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c, p.Kinds(c, made)))
+	return intake.Snapshot(ctx, client, objects, newInbox(ctx, c, p.Kinds(c, made), p.Hosts(c)))
 }
 
 // Offline makes an engine with the state that events describe. It calls no extenders. Pods with a scheduler name that

@@ -4,12 +4,15 @@ package app
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
@@ -17,8 +20,11 @@ import (
 // Plugins are the plugins that the profiles of a program can enable: the default plugins and custom ones. The zero
 // value has the default plugins alone.
 type Plugins struct {
-	custom  map[string]plugin.Registration // name -> plugin
-	catalog config.Catalog                 // has the same custom plugins
+	custom  map[string]plugin.Registration    // name -> plugin
+	hosted  map[string]framework.Registration // name -> plugin of kube-scheduler's framework
+	env     framework.Env                     // of hosted plugins; see Hosted
+	listed  []config.Custom                   // custom and hosted plugins, as the catalog has them
+	catalog config.Catalog
 }
 
 // NewPlugins returns the default plugins and custom ones. It is an error if two have one name, or if a custom plugin
@@ -27,7 +33,6 @@ type Plugins struct {
 // If a custom plugin rejects pods and is no plugin.Waker, each change in the cluster wakes these pods.
 func NewPlugins(custom ...plugin.Registration) (Plugins, error) {
 	p := Plugins{custom: map[string]plugin.Registration{}}
-	var all []config.Custom
 	for _, r := range custom {
 		kind := r.Type
 		if kind == nil {
@@ -40,13 +45,55 @@ func NewPlugins(custom ...plugin.Registration) (Plugins, error) {
 			return Plugins{}, fmt.Errorf("custom plugin %q: the name belongs to kumiki; use another one", r.Name)
 		}
 		p.custom[r.Name] = r
-		all = append(all, config.Custom{Name: r.Name, Points: extends(kind), DefaultArgs: r.DefaultArgs})
+		p.listed = append(p.listed, config.Custom{Name: r.Name, Points: extends(kind), DefaultArgs: r.DefaultArgs})
 	}
 	var err error
-	if p.catalog, err = config.NewCatalog(all...); err != nil {
+	if p.catalog, err = config.NewCatalog(p.listed...); err != nil {
 		return Plugins{}, err
 	}
 	return p, nil
+}
+
+// WithFramework returns the same plugins and others that are written for kube-scheduler's framework. Profiles enable
+// them by name, as kube-scheduler's do. It is an error if a name is taken, or if a plugin extends no extension point.
+func (p Plugins) WithFramework(regs ...framework.Registration) (Plugins, error) {
+	hosted := maps.Clone(p.hosted)
+	if hosted == nil {
+		hosted = map[string]framework.Registration{}
+	}
+	listed := slices.Clone(p.listed)
+	for _, r := range regs {
+		points, err := r.Check()
+		if err != nil {
+			return Plugins{}, fmt.Errorf("plugin %q of kube-scheduler's framework: %w", r.Name, err)
+		}
+		hosted[r.Name] = r
+		listed = append(listed, config.Custom{Name: r.Name, Points: points, RawArgs: true})
+	}
+	catalog, err := config.NewCatalog(listed...)
+	if err != nil {
+		return Plugins{}, err
+	}
+	p.catalog = catalog.With(p.catalog.Features())
+	p.hosted, p.listed = hosted, listed
+	return p, nil
+}
+
+// Hosts reports whether a profile of a configuration enables a plugin of kube-scheduler's framework.
+func (p Plugins) Hosts(c config.Resolved) bool {
+	for _, profile := range c.Profiles {
+		for _, names := range profile.Enabled { // order: any match suffices
+			if slices.ContainsFunc(names, p.isHosted) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p Plugins) isHosted(name string) bool {
+	_, hosted := p.hosted[name]
+	return hosted
 }
 
 // ReadConfig reads a configuration file whose profiles may enable the custom plugins.
@@ -81,7 +128,7 @@ func (p Plugins) has(name string) bool {
 
 func (p Plugins) isCustom(name string) bool {
 	_, custom := p.custom[name]
-	return custom
+	return custom || p.isHosted(name)
 }
 
 // make makes a plugin of a profile.

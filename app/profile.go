@@ -3,6 +3,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins/volumes"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/host/devices"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -31,6 +33,19 @@ func EngineConfig(c config.Resolved) (engine.Config, error) { return Plugins{}.E
 // EngineConfig converts a configuration to that of the engine, with plugins in the order in which they run. It leaves
 // out extenders, which need connections.
 func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
+	out, _, err := p.engineConfig(c)
+	return out, err
+}
+
+// Hosted is EngineConfig, with what plugins of kube-scheduler's framework receive from the process and the host that
+// runs them.
+func (p Plugins) Hosted(c config.Resolved, env framework.Env) (engine.Config, *framework.Host, error) {
+	p.env = env
+	return p.engineConfig(c)
+}
+
+// engineConfig returns the configuration of the engine, and the host of the plugins of kube-scheduler's framework.
+func (p Plugins) engineConfig(c config.Resolved) (engine.Config, *framework.Host, error) {
 	out := engine.Config{
 		Seed:           c.Kumiki.Seed,
 		InitialBackoff: record.Time(c.PodInitialBackoff),
@@ -41,16 +56,17 @@ func (p Plugins) EngineConfig(c config.Resolved) (engine.Config, error) {
 	}
 	inventory := devices.NewInventory(DeviceFeatures(c.Features))
 	migration := intake.NewMigration(klog.Background())
+	host := framework.NewHost(p.env)
 	for _, profile := range c.Profiles {
 		b := builder{from: profile, features: c.Features, plugins: p, inventory: inventory, migration: migration,
-			made: map[string]plugin.Plugin{}}
+			made: map[string]plugin.Plugin{}, hosted: host.Profile(profile.SchedulerName)}
 		if err := b.build(); err != nil {
-			return engine.Config{}, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
+			return engine.Config{}, nil, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
 		}
 		out.Profiles = append(out.Profiles, b.out)
 		out.Less = b.less // the same in all profiles, or the configuration would not be valid
 	}
-	return out, nil
+	return out, host, nil
 }
 
 func holdOf(h config.Hold) *engine.Hold {
@@ -71,6 +87,7 @@ type builder struct {
 	out       engine.Profile
 	less      plugin.Less
 	made      map[string]plugin.Plugin // name -> the one instance
+	hosted    *framework.Profile
 }
 
 func (b *builder) build() error {
@@ -79,6 +96,14 @@ func (b *builder) build() error {
 	for _, point := range config.Points() {
 		for _, name := range b.from.Enabled[point] {
 			switch {
+			case point == config.Bind && name == config.DefaultBinder:
+				b.hosted.BindNatively()
+				continue
+			case b.plugins.isHosted(name):
+				if err := b.host(point, name); err != nil {
+					return fmt.Errorf("%s: %w", point, err)
+				}
+				continue
 			case !b.plugins.has(name):
 				continue // see Describe
 			case isIdle(b.features, point, name):
@@ -99,6 +124,7 @@ func (b *builder) build() error {
 			b.enable(point, pl)
 		}
 	}
+	b.finishHosted()
 	return nil
 }
 
@@ -136,6 +162,10 @@ func (b *builder) plugin(name string) (plugin.Plugin, error) {
 func (b *builder) make(name string) (plugin.Plugin, error) {
 	if name == devices.Name {
 		return devices.New(deviceArguments(b.from.Args.DynamicResources), b.inventory)
+	}
+	if r, hosted := b.plugins.hosted[name]; hosted {
+		raw, _ := b.from.Args.Custom[name].(json.RawMessage)
+		return b.hosted.Add(r, framework.Arguments(raw))
 	}
 	pl, err := b.plugins.make(name, b.from, b.features)
 	if asks, ok := pl.(plugin.Migrating); ok && err == nil {

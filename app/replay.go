@@ -29,7 +29,7 @@ func Replayed(ctx context.Context, c config.Resolved, to *engine.Config) (*recor
 	}
 	recorded := &recording.Foreign{Foreign: all}
 	for i := range to.Profiles {
-		to.Profiles[i].Foreign = recorded
+		withExtenders(&to.Profiles[i], recorded)
 	}
 	return recorded, nil
 }

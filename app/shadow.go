@@ -97,7 +97,7 @@ func NewShadow(ctx context.Context, o Options, so ShadowOptions) (*Shadow, error
 	if counts == nil {
 		counts = metrics.Process()
 	}
-	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig))
+	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig), o.Plugins.Hosts(o.Config))
 	informers := intake.NewInformers(s.clients.Watches, inbox)
 	informers.Dynamic = s.clients.Dynamic
 	s.follower = kube.Follower{

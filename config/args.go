@@ -61,7 +61,8 @@ func (r *report) args(path string, in []configv1.PluginConfig) Args {
 		list := into.list()
 		at := slices.IndexFunc(list, func(a argument) bool { return a.plugin == pc.Name })
 		if at < 0 {
-			if custom, ok := r.catalog.find(pc.Name); !ok || custom.DefaultArgs == nil { // read by customArgs
+			custom, ok := r.catalog.find(pc.Name) // customArgs reads its arguments, if it has any
+			if !ok || custom.DefaultArgs == nil && !custom.RawArgs {
 				r.noArgs(here, pc)
 			}
 			continue

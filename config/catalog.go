@@ -22,6 +22,9 @@ type Custom struct {
 	// DefaultArgs returns its default arguments, a struct that encoding/json reads and writes. It is nil for a plugin
 	// without arguments.
 	DefaultArgs func() any
+	// RawArgs says that the plugin decodes its arguments itself: they are the JSON of the file (json.RawMessage), and
+	// DefaultArgs is nil.
+	RawArgs bool
 }
 
 // Catalog is the plugins that a profile can enable: the default plugins and the custom ones of a program, and the
@@ -148,12 +151,18 @@ func (c Catalog) find(name string) (p Custom, ok bool) {
 func (r *report) customArgs(path string, in []configv1.PluginConfig, enabled map[Point][]string) map[string]any {
 	var out map[string]any // plugin -> arguments
 	for _, p := range r.catalog.custom {
-		if p.DefaultArgs == nil {
+		if p.DefaultArgs == nil && !p.RawArgs {
 			continue
 		}
-		args := p.DefaultArgs()
+		var args any
+		if !p.RawArgs {
+			args = p.DefaultArgs()
+		}
 		if i := slices.IndexFunc(in, func(pc configv1.PluginConfig) bool { return pc.Name == p.Name }); i >= 0 {
 			args = r.decodeCustom(fmt.Sprintf("%s[%d].args", path, i), in[i].Args.Raw, args)
+		}
+		if args == nil {
+			continue
 		}
 		runs := slices.ContainsFunc(points, func(at Point) bool { return slices.Contains(enabled[at], p.Name) })
 		if !runs {
@@ -167,8 +176,15 @@ func (r *report) customArgs(path string, in []configv1.PluginConfig, enabled map
 	return out
 }
 
-// decodeCustom decodes arguments strictly. A field of the file replaces the whole field of the defaults.
+// decodeCustom decodes arguments strictly, or returns them as they are if there are no defaults. A field of the file
+// replaces the whole field of the defaults.
 func (r *report) decodeCustom(path string, raw []byte, defaults any) any {
+	if defaults == nil { // RawArgs
+		if len(raw) == 0 {
+			return nil
+		}
+		return json.RawMessage(slices.Clone(raw))
+	}
 	if len(raw) == 0 || !r.unmarshal(raw, path, reflect.New(reflect.TypeOf(defaults)).Interface()) {
 		return defaults
 	}

@@ -123,7 +123,7 @@ type Loop struct {
 	tally  *metrics.Tally
 	// journeys is nil when no times are recorded.
 	journeys *journeys
-	spent  metrics.LoopTimes // of the present turn
+	spent    metrics.LoopTimes // of the present turn
 	// warnedUngrouped is set once the log has the warning of reportUngrouped.
 	warnedUngrouped bool
 }

@@ -4,6 +4,8 @@ package apptest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -80,6 +83,8 @@ const cycleLimit = 10_000
 // scenario is a scenario in progress.
 type scenario struct {
 	engine *engine.Engine
+	host   *framework.Host // of plugins of kube-scheduler's framework
+	posted []engine.Event  // by these plugins, not stepped yet
 	intake *convert.Intake
 	kinds  []cluster.Kind     // that a scheduler with the configuration watches
 	pods   map[string]*v1.Pod // name -> newest version
@@ -115,13 +120,21 @@ func play(plugins app.Plugins, configuration, script string) (string, error) {
 
 // newScenario starts a scheduler without nodes and pods.
 func newScenario(plugins app.Plugins, c config.Resolved) (*scenario, error) {
-	cfg, err := plugins.EngineConfig(c)
+	s := &scenario{intake: convert.NewIntake(), pods: map[string]*v1.Pod{}, now: record.Second}
+	cfg, host, err := plugins.Hosted(c, framework.Env{
+		Post: func(ev engine.Event) { s.posted = append(s.posted, ev) },
+		Report: func(p framework.Problem) {
+			fmt.Fprintf(&s.out, "  plugin %s failed at %s: %v\n", p.Plugin, p.Point, p.Err)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
-	s := &scenario{engine: engine.New(cfg), intake: convert.NewIntake(), kinds: plugins.Kinds(c, cfg),
-		pods: map[string]*v1.Pod{}, now: record.Second}
+	s.engine, s.host, s.kinds = engine.New(cfg), host, plugins.Kinds(c, cfg)
+	if plugins.Hosts(c) {
+		s.intake.KeepFull()
+	}
 	s.step(engine.Tick{Now: s.now})
 	s.step(engine.Synced{})
 	return s, nil
@@ -164,10 +177,16 @@ func (s *scenario) command(verb string, args []string) error {
 		return fmt.Errorf("there is no command %s", verb)
 	}
 	for range cycleLimit {
-		if !s.engine.Ready() {
+		switch {
+		case len(s.posted) > 0:
+			ev := s.posted[0]
+			s.posted = s.posted[1:]
+			s.step(ev)
+		case s.engine.Ready():
+			s.step(engine.Cycle{})
+		default:
 			return nil
 		}
-		s.step(engine.Cycle{})
 	}
 	return fmt.Errorf("%s: still decisions to make after %d of them", verb, cycleLimit)
 }
@@ -207,7 +226,11 @@ func (s *scenario) set(p *v1.Pod) {
 
 // step gives an event to the engine, writes its decisions, and answers its requests.
 func (s *scenario) step(ev engine.Event) {
-	for _, effect := range s.engine.Step(ev) {
+	effects := s.engine.Step(ev)
+	if after := s.host.PostBind(ev); after != nil {
+		after()
+	}
+	for _, effect := range effects {
 		switch f := effect.(type) {
 		case engine.Decided:
 			s.decided(f.Decision)
@@ -218,6 +241,13 @@ func (s *scenario) step(ev engine.Event) {
 		case engine.Prepare:
 			s.step(engine.WritesDone{Pod: f.Pod, Decision: f.Decision})
 		case engine.Bind:
+			if f.Via == framework.Via {
+				if _, err := s.host.Bind(context.Background(), f.Pod, f.Node); err != nil &&
+					!errors.Is(err, framework.ErrNative) {
+					s.step(engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindFailed, Message: err.Error()})
+					continue
+				}
+			}
 			s.step(engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.Bound})
 			bound := s.pods[f.Pod.Name].DeepCopy()
 			bound.Spec.NodeName = f.Node

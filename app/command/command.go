@@ -20,6 +20,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
 	"github.com/kumiki-scheduler/kumiki/bench"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 )
 
 // Exit codes.
@@ -47,11 +48,27 @@ type streams struct {
 type Option func(*options)
 
 // options is what the options of Main set.
-type options struct{ custom []plugin.Registration }
+type options struct {
+	custom    []plugin.Registration
+	framework []framework.Registration
+}
 
 // WithPlugin adds a custom plugin. Profiles enable it by its name, as they do default plugins.
 func WithPlugin(r plugin.Registration) Option {
 	return func(o *options) { o.custom = append(o.custom, r) }
+}
+
+// WithFrameworkPlugin adds a plugin that is written for the framework of kube-scheduler, as WithPlugin of
+// k8s.io/kubernetes/cmd/kube-scheduler/app does.
+func WithFrameworkPlugin(name string, factory framework.Factory) Option {
+	return func(o *options) {
+		o.framework = append(o.framework, framework.Registration{Name: name, Factory: factory})
+	}
+}
+
+// WithFrameworkRegistration is WithFrameworkPlugin for a plugin that cannot be made without arguments or a cluster.
+func WithFrameworkRegistration(r framework.Registration) Option {
+	return func(o *options) { o.framework = append(o.framework, r) }
 }
 
 // Main runs the command line of this process until it ends or the process gets an interrupt, and returns the exit
@@ -70,6 +87,9 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 		set(&o)
 	}
 	plugins, err := app.NewPlugins(o.custom...)
+	if err == nil {
+		plugins, err = plugins.WithFramework(o.framework...)
+	}
 	if err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", args[0], err)
 		return exitNegative

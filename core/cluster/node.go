@@ -33,6 +33,8 @@ type Node struct {
 	// annotations.
 	ConditionsHash  uint64
 	AnnotationsHash uint64
+	// Full is as in Pod. Equal ignores it.
+	Full *v1.Node `json:"-"`
 }
 
 // Equal reports whether two records describe the same node state.

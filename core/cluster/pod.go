@@ -69,6 +69,9 @@ type Pod struct {
 	Bound *BoundMark `json:",omitempty"`
 	// Spec is shared by pods with equal specs; never nil.
 	Spec *PodSpec
+	// Full is the object that this record was made of; nil unless Intake.KeepFull was called. Only code that is not
+	// native reads it. It must not be changed.
+	Full *v1.Pod `json:"-"`
 	// Limits are the limits of the pod as text, for a metric of kube, which alone sets and reads them.
 	Limits unique.Handle[string] `json:"-"`
 }

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ func (b *binds) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (holds
 			h.hold.Release(trial, false)
 		}
 		trial.Discard()
-		return nil, &refusal{r.Name(), got.Reject, got.Err}
+		return nil, &refusal{cmp.Or(got.By, r.Name()), got.Reject, got.Err}
 	}
 	trial.Commit()
 	return holds, nil
@@ -107,7 +108,7 @@ func (b *binds) proceed(f *flight) {
 		r := h.hold.Ready(s, b.e.now)
 		switch {
 		case r.Err != nil || r.Reject != "":
-			b.undoPlacement(f, refusal{h.by, r.Reject, r.Err})
+			b.undoPlacement(f, refusal{cmp.Or(r.By, h.by), r.Reject, r.Err})
 			return
 		case !r.Ready:
 			ready = false

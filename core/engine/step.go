@@ -150,6 +150,7 @@ func (e *Engine) step(ev Event) {
 		e.evictDone(ev)
 	case Activate:
 		e.queue.Activate(ev.Pods)
+		e.binds.askAgain(e.binds.allWaiting())
 	case Tick:
 		e.tick(ev.Now)
 	case Synced:

@@ -104,6 +104,10 @@ func (g *Ground) take(member int, p *cluster.Pod, n cluster.NodeIdx) *refusal {
 		if g.Meter != nil {
 			g.Meter.Plugin(plugin.AtReserve, r.Name())
 		}
+		if kept, is := r.(plugin.Deferrer); is {
+			t.holds = append(t.holds, Hold{r.Name(), kept.ReserveLater(p, n)})
+			continue
+		}
 		got := r.Reserve(g.Trial, p, n)
 		if got.Hold != nil {
 			t.holds = append(t.holds, Hold{r.Name(), got.Hold})

@@ -56,7 +56,8 @@ type (
 		Message  string // of the first error, empty when all victims were deleted
 	}
 
-	// Activate asks that pods be tried at once, whatever they wait for.
+	// Activate asks that pods be tried at once, whatever they wait for, and that reservations which are not ready be
+	// asked again, of all pods.
 	Activate struct{ Pods []record.PodRef }
 
 	// Tick says what time it is.

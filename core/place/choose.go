@@ -108,21 +108,47 @@ func (pl *Placer) uncachedScores(s cluster.Snapshot, sr *search) bool {
 		return true
 	}
 	for _, sc := range pl.profile.Scorers {
-		if w, uncached := sc.Scorer.(plugin.UncachedScorer); uncached && !w.Skips(s, sr.pod) {
+		w, uncached := sc.Scorer.(plugin.UncachedScorer)
+		if !uncached || w.Skips(s, sr.pod) {
+			continue
+		}
+		if late, is := w.(plugin.Skipper); !is || !pl.skipsLate(s, sr, late) {
 			return true
 		}
 	}
 	return false
 }
 
-// scoreParts lists the rows that fit and lets uncached and foreign scorers score them, if there are two or more. The
-// first scorer in the order of the profile that cannot score fails the attempt, be it uncached or not.
-func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
+// skipsLate reports whether a plugin that has to see the rows that fit adds nothing to the totals: it skips the pod, or
+// there is at most one row to score.
+func (pl *Placer) skipsLate(s cluster.Snapshot, sr *search, late plugin.Skipper) bool {
+	if sr.ranked() && sr.class.Feasible() == s.Nodes() && s.Nodes() > 1 {
+		pl.meter.Plugin(plugin.AtPreScore, late.Name())
+		return late.SkipsAmong(s, sr.pod, nil)
+	}
+	pl.listFit(sr)
+	if len(sr.fit) < 2 {
+		return true
+	}
+	pl.meter.Plugin(plugin.AtPreScore, late.Name())
+	return late.SkipsAmong(s, sr.pod, sr.fit)
+}
+
+// listFit lists the rows that fit.
+func (pl *Placer) listFit(sr *search) {
+	sr.readRows()
+	sr.fit = sr.fit[:0]
 	for i := range sr.len() {
 		if n := sr.at(i); sr.verdicts[n] == plugin.Fits {
 			sr.fit = append(sr.fit, n)
 		}
 	}
+}
+
+// scoreParts lists the rows that fit and lets uncached and foreign scorers score them, if there are two or more. The
+// first scorer in the order of the profile that cannot score fails the attempt, be it uncached or not.
+func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
+	pl.listFit(sr)
 	if len(sr.fit) < 2 {
 		return
 	}
@@ -146,6 +172,9 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 			pl.meter.Plugin(plugin.AtScore, sc.Name())
 			sr.scoreUncached(s, sc, at, score, sr.fit)
 		}
+		if sr.err != nil {
+			return
+		}
 	}
 	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
 		sr.names = sr.names[:0]
@@ -168,6 +197,10 @@ func (sr *search) scoreUncached(s cluster.Snapshot, sc Scorer, at int, score plu
 	score.Rows(s, fit, raw)
 	copy(normalised, raw)
 	score.Normalize(s, fit, normalised)
+	if failing, can := score.(plugin.FailingScore); can && failing.Failed() != nil {
+		sr.err = failing.Failed()
+		return
+	}
 	for i, v := range normalised {
 		if v < 0 || v > plugin.MaxScore {
 			panic(fmt.Sprintf("place: %s scores node %q with %d, which is not in 0..%d",

@@ -101,6 +101,7 @@ func (pl *Placer) localVerdicts(s cluster.Snapshot, p *cluster.Pod, noms Nominat
 func (pl *Placer) begin(s cluster.Snapshot, p *cluster.Pod) *search {
 	sr := &pl.search
 	sr.begin(pl, s, p)
+	pl.decide(s, p)
 	var kept bool
 	sr.class, kept = pl.cache.Find(s, p)
 	pl.preFilter(s, sr)

@@ -42,6 +42,8 @@ type Placer struct {
 
 	eachRow bool // only tests set it: look at each row in every decision
 
+	shared []plugin.Shared // of the plugins; each once
+
 	within []cluster.NodeIdx // the rows to which the current search is restricted; nil means all
 
 	facetSpace []plugin.Facet
@@ -62,8 +64,26 @@ func New(p Profile, m Meter, budget int) *Placer {
 	pl := &Placer{profile: p, meter: m, cache: classes.New(p.Filters, p.Scorers, m, budget)}
 	for _, f := range p.Filters {
 		pl.ignoresPods = append(pl.ignoresPods, plugin.ReadsOf(f).IgnoresPods())
+		pl.share(f)
+	}
+	for _, sc := range p.Scorers {
+		pl.share(sc.Scorer)
 	}
 	return pl
+}
+
+// share notes the state that a plugin shares with others, if there is any.
+func (pl *Placer) share(p plugin.Plugin) {
+	if sharing, is := p.(plugin.Sharing); is && !slices.Contains(pl.shared, sharing.Shared()) {
+		pl.shared = append(pl.shared, sharing.Shared())
+	}
+}
+
+// decide starts a decision in the state that plugins share.
+func (pl *Placer) decide(s cluster.Snapshot, p *cluster.Pod) {
+	for _, state := range pl.shared {
+		state.Begin(s, p)
+	}
 }
 
 // Drop forgets what is known of pods like p. A panic in a plugin may have interrupted an update of it.

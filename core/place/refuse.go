@@ -19,6 +19,7 @@ type NodeRejection struct{ Plugin, Reason string }
 func (pl *Placer) Refuse(s cluster.Snapshot, p *cluster.Pod, n cluster.NodeIdx,
 	settled func(plugin string) bool) *NodeRejection {
 	view, local := s.View(n), classes.Representative(p)
+	pl.decide(s, p)
 	for i, f := range pl.profile.Filters {
 		if settled(f.Name()) {
 			continue

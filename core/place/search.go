@@ -119,7 +119,8 @@ func (sr *search) ranked() bool {
 }
 
 // preFilter joins the plans of the class with those of uncached filters, in the order of the profile, up to the first
-// that ends the search (upstream: framework/runtime, RunPreFilterPlugins).
+// that ends the search: after a rejection that evictions may resolve, the other filters are prepared, because preemption
+// uses them, and the last such rejection counts (upstream: framework/runtime, RunPreFilterPlugins).
 func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 	for i, f := range pl.profile.Filters {
 		plan := sr.class.Plan(i)
@@ -134,7 +135,9 @@ func (pl *Placer) preFilter(s cluster.Snapshot, sr *search) {
 			return
 		case plan.Reject != "":
 			sr.stage, sr.rejecter = rejected, i
-			return
+			if !plan.Resolvable {
+				return
+			}
 		case plan.Nodes != nil:
 			sr.narrowed = append(sr.narrowed, f.Name())
 			if sr.only = plugin.IntersectNodes(sr.only, plan.Nodes); len(sr.only) == 0 {

@@ -21,11 +21,15 @@ type Rejection struct {
 	Resolvable bool
 	// Reasons counts nodes by plugin and reason, in the order of the profile's filters, then of first sight.
 	Reasons []record.Reason
-	// Plugins are the names of the rejecting plugins, sorted.
-	Plugins []string
+	// Plugins are the names of the rejecting plugins, sorted; Pending those that wait for something outside of the
+	// scheduler.
+	Plugins, Pending []string
 	// Message is upstream's text: "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) had untolerated taint(s)."
 	Message string
 }
+
+// All returns Plugins and Pending.
+func (r *Rejection) All() []string { return slices.Concat(r.Plugins, r.Pending) }
 
 // examples is how many nodes a reason names.
 const examples = 3
@@ -50,6 +54,7 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 		h := histogram{pl: pl, sr: sr, seen: map[plugin.Verdict]*bucket{}}
 		h.count(s)
 		r.Reasons, r.Plugins = h.reasons(s)
+		r.Pending = sorted(h.pending)
 	}
 	r.Message = message(out.Nodes, r)
 	return r
@@ -69,6 +74,7 @@ type histogram struct {
 	sr      *search
 	seen    map[plugin.Verdict]*bucket // verdict -> its nodes
 	buckets []*bucket                  // in order of first sight
+	pending []string                   // plugins that wait for something outside of the scheduler
 }
 
 func (h *histogram) count(s cluster.Snapshot) {
@@ -115,7 +121,11 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 			name = h.pl.profile.Filters[i].Name()
 			texts = h.sr.plans[i].Filter.Reasons(b.verdict.Code())
 			b.unresolvable = b.verdict.Code()&plugin.Unresolvable != 0
-			plugins = append(plugins, name)
+			if pender, is := h.sr.plans[i].Filter.(plugin.Pender); is && pender.Pending(b.verdict.Code()) {
+				h.pending = append(h.pending, name)
+			} else {
+				plugins = append(plugins, name)
+			}
 		} else if b.verdict == plugin.Foreign {
 			reasons = h.foreign(reasons, s)
 			plugins = append(plugins, ForeignName)

@@ -49,7 +49,8 @@ type FilterPlan struct {
 	// Err, when not nil, fails the attempt: the pod is tried again after an error backoff.
 	Err error
 	// Reject, when not empty, is why the pod fits no node at all: no node is looked at. Such a rejection is
-	// unresolvable (no eviction helps) unless Resolvable is set (upstream: Unschedulable from PreFilter).
+	// unresolvable (no eviction helps) unless Resolvable is set (upstream: Unschedulable from PreFilter): the filters
+	// after it are then prepared all the same.
 	Reject     string
 	Resolvable bool
 	// Nodes, when not nil, are the only nodes to look at, by name.
@@ -126,6 +127,12 @@ type UncachedScore interface {
 	Normalize(s cluster.Snapshot, fit []cluster.NodeIdx, scores []int64)
 }
 
+// FailingScore is an UncachedScore that can meet an error, which fails the attempt. Failed is called after Normalize.
+type FailingScore interface {
+	UncachedScore
+	Failed() error
+}
+
 // BrokenScore stands for a pod that the API server accepts and a plugin cannot score: a preferred node affinity term
 // that compares with something that is no number, say. Upstream's PreScore fails with Err then, and with it the
 // attempt, but only where two nodes or more fit: with fewer, nothing is scored.
@@ -172,8 +179,18 @@ type Reserver interface {
 	Reserve(t *cluster.Trial, p *cluster.Pod, n cluster.NodeIdx) Reserved
 }
 
+// Deferrer is a Reserver with effects outside of the cluster's state. A search that may drop a placement calls
+// ReserveLater instead of Reserve.
+type Deferrer interface {
+	Reserver
+	// ReserveLater returns a reservation that reserves when Ready is called for the first time. It rejects nothing.
+	ReserveLater(p *cluster.Pod, n cluster.NodeIdx) Reservation
+}
+
 // Reserved is a Reserver's answer.
 type Reserved struct {
+	// By is the plugin that rejects or fails, if it is not the Reserver itself.
+	By string
 	// Hold is what is held for the pod; nil when nothing is.
 	Hold Reservation
 	// Reject, when not empty, is why the pod cannot have the node after all; events that wake the plugin wake it.
@@ -200,7 +217,8 @@ type Readiness struct {
 	Ready bool
 	// Again is when to ask again at the latest; 0 means that only changes of objects matter.
 	Again record.Time
-	// Reject and Err end the attempt, as in Reserved.
+	// By, Reject and Err are as in Reserved.
+	By     string
 	Reject string
 	Err    error
 }

@@ -22,6 +22,15 @@ func (in *Inbox) KeepFull() FullObjects {
 	return FullObjects{in}
 }
 
+// KeepObjects makes the records of pods and nodes keep the objects that they are made of, so that code that is not
+// native sees the version that the engine decides by. Call it before the first object comes.
+func (in *Inbox) KeepObjects() {
+	in.intakeMu.Lock()
+	defer in.intakeMu.Unlock()
+	in.keepsFull = true
+	in.intake.KeepFull()
+}
+
 // Pod is nil when there is no pod of this UID.
 func (w FullObjects) Pod(ref record.PodRef) *v1.Pod {
 	w.in.mu.Lock()

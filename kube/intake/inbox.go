@@ -24,6 +24,7 @@ type Inbox struct {
 	// intakeMu guards the intake, apart from mu so that the loop never waits for a conversion.
 	intakeMu   sync.Mutex
 	intake     *convert.Intake
+	keepsFull  bool              // records of pods and nodes keep the objects that they are made of
 	namespaces map[string]string // namespace -> the one copy of the string that records share
 
 	backlog
@@ -102,6 +103,9 @@ func (in *Inbox) convertPod(p *v1.Pod) (rec *cluster.Pod) {
 	}()
 	in.intakeMu.Lock()
 	defer in.intakeMu.Unlock()
+	if in.keepsFull {
+		p.SetManagedFields(nil)
+	}
 	rec = in.intake.Pod(p)
 	rec.Limits = limitsOf(p)
 	if shared, known := in.namespaces[rec.Namespace]; known {
@@ -121,6 +125,9 @@ func (in *Inbox) convertNode(n *v1.Node) (rec *cluster.Node) {
 	}()
 	in.intakeMu.Lock()
 	defer in.intakeMu.Unlock()
+	if in.keepsFull {
+		n.SetManagedFields(nil)
+	}
 	return in.intake.Node(n)
 }
 
@@ -281,6 +288,10 @@ func (in *Inbox) pendingLocked(key objectKey) (created record.Time, is bool) {
 // Received returns, for each event of the last Take, when the oldest change in it came, by Clock; 0 for events that are
 // not about pods. The slice is valid until the next Take.
 func (in *Inbox) Received() []record.Time { return in.received }
+
+// UseClock sets the clock of Received. It must be called before the first object comes; without it there is one that
+// began with the Inbox.
+func (in *Inbox) UseClock(c call.Clock) { in.clock = c }
 
 // Clock returns the clock of Received.
 func (in *Inbox) Clock() call.Clock { return in.clock }

@@ -28,6 +28,7 @@ type Intake struct {
 	sweep int                                      // sweep dead pointers when specs grows past this
 	form  form                                     // of the last lookup; kept for its memory
 	draft cluster.PodSpec                          // the spec that is being read
+	full  bool                                     // records keep the objects that they are made of
 
 	gangs  GangRules
 	marks  sharing[cluster.GangMark]
@@ -39,6 +40,10 @@ func NewIntake() *Intake {
 	return &Intake{specs: map[string]weak.Pointer[cluster.PodSpec]{}, sweep: 1024,
 		marks: newSharing[cluster.GangMark](), bounds: newSharing[cluster.BoundMark]()}
 }
+
+// KeepFull makes records keep the objects that they are made of, for code that is not native and reads any field. The
+// objects must not be changed afterwards.
+func (in *Intake) KeepFull() { in.full = true }
 
 // Pod records one version of a pod. It accepts any object that the API can hold, with nil fields too.
 func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
@@ -63,6 +68,9 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 		Spec:            in.specFor(p),
 	}
 	rec.Bound = in.boundMark(p, rec.Gang)
+	if in.full {
+		rec.Full = p
+	}
 	if rec.ClaimsHash != 0 {
 		rec.Claims = &cluster.PodClaims{Statuses: p.Status.ResourceClaimStatuses,
 			Extended: p.Status.ExtendedResourceClaimStatus}
@@ -438,6 +446,9 @@ func (in *Intake) Node(n *v1.Node) *cluster.Node {
 		Features:        slices.Sorted(slices.Values(n.Status.DeclaredFeatures)),
 		ConditionsHash:  conditionsHash(n),
 		AnnotationsHash: mapHash(n.Annotations),
+	}
+	if in.full {
+		rec.Full = n
 	}
 	if len(n.Status.Images) > 0 {
 		rec.Images = make([]cluster.Image, 0, len(n.Status.Images))

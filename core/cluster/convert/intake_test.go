@@ -126,6 +126,9 @@ func TestNodesAreEqualWhenNothingDiffers(t *testing.T) {
 	}
 	v := reflect.ValueOf(&a).Elem()
 	for i := range v.NumField() {
+		if v.Type().Field(i).Name == "Full" {
+			continue // fields that no native plugin reads change with each heartbeat
+		}
 		eachLeaf(v.Field(i), v.Type().Field(i).Name, 6, func(path string) {
 			if a.Equal(&b) || b.Equal(&a) {
 				t.Errorf("%s makes no difference", path)

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// CycleState is the state that plugins share in one decision. Read, Write and Delete are safe for concurrent use, as
+// plugins evaluate nodes in parallel.
+type CycleState struct {
+	data     sync.Map // fwk.StateKey -> fwk.StateData
+	filters  sets.Set[string]
+	scores   sets.Set[string]
+	preBinds sets.Set[string]
+	parallel sets.Set[string]
+}
+
+var _ fwk.CycleState = (*CycleState)(nil)
+
+// NewCycleState returns an empty state.
+func NewCycleState() *CycleState { return &CycleState{} }
+
+// ShouldRecordPluginMetrics reports whether calls are to be measured: never, because kumiki's own meter measures them.
+func (c *CycleState) ShouldRecordPluginMetrics() bool { return false }
+
+// GetSkipFilterPlugins returns the plugins whose PreFilter returned Skip.
+func (c *CycleState) GetSkipFilterPlugins() sets.Set[string] { return c.filters }
+
+// SetSkipFilterPlugins replaces the plugins whose Filter is skipped.
+func (c *CycleState) SetSkipFilterPlugins(plugins sets.Set[string]) { c.filters = plugins }
+
+// GetSkipScorePlugins returns the plugins whose PreScore returned Skip.
+func (c *CycleState) GetSkipScorePlugins() sets.Set[string] { return c.scores }
+
+// SetSkipScorePlugins replaces the plugins whose Score is skipped.
+func (c *CycleState) SetSkipScorePlugins(plugins sets.Set[string]) { c.scores = plugins }
+
+// GetSkipPreBindPlugins returns the plugins whose PreBindPreFlight returned Skip.
+func (c *CycleState) GetSkipPreBindPlugins() sets.Set[string] { return c.preBinds }
+
+// SetSkipPreBindPlugins replaces the plugins whose PreBind is skipped.
+func (c *CycleState) SetSkipPreBindPlugins(plugins sets.Set[string]) { c.preBinds = plugins }
+
+// GetParallelPreBindPlugins returns the plugins that allow PreBind in parallel.
+func (c *CycleState) GetParallelPreBindPlugins() sets.Set[string] { return c.parallel }
+
+// SetParallelPreBindPlugins replaces the plugins that allow PreBind in parallel.
+func (c *CycleState) SetParallelPreBindPlugins(plugins sets.Set[string]) { c.parallel = plugins }
+
+// ShouldSkipAllPostFilterPlugins reports whether PostFilter is skipped for a pod group: never, because kumiki places
+// pod groups itself.
+func (c *CycleState) ShouldSkipAllPostFilterPlugins() bool { return false }
+
+// Read returns what a plugin wrote, or fwk.ErrNotFound.
+func (c *CycleState) Read(key fwk.StateKey) (fwk.StateData, error) {
+	if v, ok := c.data.Load(key); ok {
+		return v.(fwk.StateData), nil
+	}
+	return nil, fwk.ErrNotFound
+}
+
+// Write stores a value.
+func (c *CycleState) Write(key fwk.StateKey, value fwk.StateData) { c.data.Store(key, value) }
+
+// Delete removes a value.
+func (c *CycleState) Delete(key fwk.StateKey) { c.data.Delete(key) }
+
+// Clone returns a copy with clones of the values.
+func (c *CycleState) Clone() fwk.CycleState { return c.clone() }
+
+func (c *CycleState) clone() *CycleState {
+	if c == nil {
+		return nil
+	}
+	out := &CycleState{filters: c.filters, scores: c.scores, preBinds: c.preBinds, parallel: c.parallel}
+	c.data.Range(func(key, value any) bool {
+		out.data.Store(key, value.(fwk.StateData).Clone())
+		return true
+	})
+	return out
+}
+
+// IsPodGroupSchedulingCycle reports whether a pod group is decided: never, because members of a gang are decided one by
+// one.
+func (c *CycleState) IsPodGroupSchedulingCycle() bool { return false }
+
+// GetPodGroupSchedulingCycle is nil, see IsPodGroupSchedulingCycle.
+func (c *CycleState) GetPodGroupSchedulingCycle() fwk.PodGroupCycleState { return nil }
+
+// GetPlacementCycleState is nil, see IsPodGroupSchedulingCycle.
+func (c *CycleState) GetPlacementCycleState() fwk.PlacementCycleState { return nil }

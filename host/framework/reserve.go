@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// ReserverName is the name under which reservations of plugins appear where no single plugin is meant.
+const ReserverName = "FrameworkPlugins"
+
+// reserver is the Reserver of a profile: Reserve and Permit of all its plugins. It keeps the state of the decision for
+// PreBind, Bind and PostBind.
+type reserver struct{ p *Profile }
+
+var _ plugin.Deferrer = reserver{}
+
+// Reserver returns the Reserver of the profile, nil if no plugin needs it. It runs after native Reservers.
+func (p *Profile) Reserver() plugin.Reserver {
+	if len(p.reserves)+len(p.permits)+len(p.preBinds)+len(p.binds)+len(p.postBinds) == 0 {
+		return nil
+	}
+	return reserver{p}
+}
+
+// Name returns ReserverName.
+func (reserver) Name() string { return ReserverName }
+
+// flight is a pod with a node, until it is bound or its reservation is released.
+type flight struct {
+	p        *Profile
+	d        *decision
+	pod      *v1.Pod // names the node
+	node     string
+	reserved bool // Reserve and Permit have run
+	waiting  *waitingPod
+}
+
+// take starts a flight. The state of a member of a gang is that of its last search.
+func (p *Profile) take(s cluster.Snapshot, pod *cluster.Pod, node string) *flight {
+	d := p.current
+	if d == nil || d.record.UID != pod.UID {
+		if d = p.kept[pod.UID]; d == nil {
+			d = &decision{record: pod, state: &CycleState{}}
+		}
+	}
+	delete(p.kept, pod.UID)
+	p.host.infos.follow(s)
+	f := &flight{p: p, d: d, pod: newPodInfo(pod, node).pod, node: node}
+	p.host.mu.Lock()
+	p.host.flights[pod.UID] = f
+	p.host.mu.Unlock()
+	return f
+}
+
+// end ends a flight.
+func (f *flight) end() {
+	h := f.p.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.flights[f.d.record.UID] == f {
+		delete(h.flights, f.d.record.UID)
+	}
+}
+
+// flightOf returns the flight of a pod, nil if there is none.
+func (h *Host) flightOf(uid cluster.UID) *flight {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.flights[uid]
+}
+
+// Reserve calls Reserve and Permit of the plugins.
+func (r reserver) Reserve(t *cluster.Trial, pod *cluster.Pod, n cluster.NodeIdx) plugin.Reserved {
+	s := t.Snapshot()
+	f := r.p.take(s, pod, s.NodeName(n))
+	if by, reject, err := f.reserve(s.Now()); reject != "" || err != nil {
+		f.unreserve()
+		return plugin.Reserved{By: by, Reject: reject, Err: err}
+	}
+	return plugin.Reserved{Hold: &reservation{f: f}}
+}
+
+// ReserveLater defers Reserve and Permit until the placement is kept.
+func (r reserver) ReserveLater(pod *cluster.Pod, n cluster.NodeIdx) plugin.Reservation {
+	return &reservation{p: r.p, pod: pod, row: n}
+}
+
+// reserve calls Reserve of all plugins, then Permit, up to the first that does not accept.
+func (f *flight) reserve(now record.Time) (by, reject string, err error) {
+	f.reserved = true
+	ctx, state := f.p.host.env.context(), f.d.state
+	for _, h := range f.p.reserves {
+		status := h.call(config.Reserve, func() *fwk.Status { return h.reserve.Reserve(ctx, state, f.pod, f.node) })
+		switch {
+		case status.IsRejected():
+			return h.name, text(status), nil
+		case !status.IsSuccess():
+			return h.name, "", failure(status)
+		}
+	}
+	waits := map[string]record.Time{} // plugin -> until when
+	timeouts := map[string]time.Duration{}
+	for _, h := range f.p.permits {
+		var timeout time.Duration
+		status := h.call(config.Permit, func() *fwk.Status {
+			var status *fwk.Status
+			status, timeout = h.permit.Permit(ctx, state, f.pod, f.node)
+			return status
+		})
+		switch {
+		case status.IsWait():
+			timeouts[h.name] = max(min(timeout, mostWait), 0)
+			waits[h.name] = now + record.Time(timeouts[h.name])
+		case status.IsRejected():
+			return h.name, text(status), nil
+		case !status.IsSuccess():
+			return h.name, "", fmt.Errorf("running Permit plugin %q: %w", h.name, failure(status))
+		}
+	}
+	if len(waits) > 0 {
+		f.wait(waits, timeouts)
+	}
+	return "", "", nil
+}
+
+// mostWait is the longest wait of Permit (upstream: maxTimeout in framework/runtime).
+const mostWait = 15 * time.Minute
+
+// unreserve calls Unreserve of all plugins in reverse order, whether or not their Reserve was called, and ends the
+// flight.
+func (f *flight) unreserve() {
+	f.end()
+	if f.waiting != nil {
+		f.waiting.leave()
+	}
+	if !f.reserved {
+		return
+	}
+	f.reserved = false
+	for _, h := range slices.Backward(f.p.reserves) {
+		h.call(config.Reserve, func() *fwk.Status {
+			h.reserve.Unreserve(f.p.host.env.context(), f.d.state, f.pod, f.node)
+			return nil
+		})
+	}
+}
+
+// reservation is what the plugins of a profile hold for a pod.
+type reservation struct {
+	f *flight // nil until Reserve has run
+
+	// The placement, while f is nil.
+	p   *Profile
+	pod *cluster.Pod
+	row cluster.NodeIdx
+}
+
+var _ plugin.Reservation = (*reservation)(nil)
+
+// Writes returns none: PreBind runs with the bind.
+func (r *reservation) Writes() []cluster.Write { return nil }
+
+// Ready reports whether all Permit plugins have allowed the pod.
+func (r *reservation) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
+	if r.f == nil {
+		r.f = r.p.take(s, r.pod, s.NodeName(r.row))
+		if by, reject, err := r.f.reserve(now); reject != "" || err != nil {
+			return plugin.Readiness{By: by, Reject: reject, Err: err}
+		}
+	}
+	if r.f.waiting == nil {
+		return plugin.Readiness{Ready: true}
+	}
+	return r.f.waiting.ready(now)
+}
+
+// Release calls Unreserve.
+func (r *reservation) Release(*cluster.Trial, bool) []cluster.Write {
+	if r.f != nil {
+		r.f.unreserve()
+	}
+	return nil
+}
