@@ -31,6 +31,10 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
+	// Timing is kumiki's own record of the phases of pods, record.Timing as JSON.
+	Timing Kind = "timing"
+	// Audit has the events of the API server's audit log about created pods and requests of the scheduler.
+	Audit Kind = "audit-log"
 )
 
 // Manifest describes a bundle.

@@ -30,6 +30,8 @@ type Options struct {
 	Seconds int
 	// Progress, if set, gets lines about what happens.
 	Progress func(line string)
+	// Also, if set, adds other parts to the bundle after the recording.
+	Also func(*bundle.Writer) error
 }
 
 // lead is by how much the CPU profile begins before the trace, and longer is by how many seconds it lasts longer; grace
@@ -61,7 +63,15 @@ func Record(ctx context.Context, from Source, w *bundle.Writer, o Options) error
 	} else if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	return r.write(w)
+	if err := r.write(w); err != nil {
+		return err
+	}
+	if o.Also != nil {
+		if err := o.Also(w); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // request is what to fetch for a part.
@@ -184,7 +194,7 @@ func (r *recorder) write(w *bundle.Writer) error {
 	if !useful {
 		return fmt.Errorf("the scheduler gives no execution trace and no CPU profile: %w", denied)
 	}
-	return w.Close()
+	return nil
 }
 
 func (r *recorder) close() {

@@ -32,13 +32,14 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io))
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io),
+		newProfilePodCommand(io), newProfileSequenceCommand(io))
 	return c
 }
 
 func newProfileRecordCommand(io streams) *cobra.Command {
 	var find finder
-	var file string
+	var file, audit string
 	seconds := 10
 	c := &cobra.Command{
 		Use:   "record",
@@ -46,7 +47,8 @@ func newProfileRecordCommand(io streams) *cobra.Command {
 		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
 same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
 may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
-/debug/pprof/* and /metrics. What the scheduler denies is missing in the file, with the reason.`,
+/debug/pprof/* and /metrics, and on /kumiki/* for the phases of pods, which kumiki records. What the
+scheduler denies is missing in the file, with the reason.`,
 		Example: `  kumiki profile record
   kumiki profile record --seconds 30 -f slow.kumiki
   kumiki profile record --scheduler-pod kube-system/kube-scheduler-node-1
@@ -56,17 +58,18 @@ may be kumiki or kube-scheduler; it needs no restart and no flag. You need get o
 			if seconds < 1 || seconds > outside.MaxSeconds {
 				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, seconds)}
 			}
-			return recordProfile(c.Context(), io, &find, seconds, file)
+			return recordProfile(c.Context(), io, &find, seconds, file, audit)
 		},
 	}
 	find.addAnyFlags(c)
 	c.Flags().IntVar(&seconds, "seconds", seconds, "duration of the recording")
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: kumiki-profile-TIME.kumiki)")
+	c.Flags().StringVar(&audit, "audit-log", "", auditHelp)
 	return c
 }
 
 // recordProfile records the first of the running schedulers.
-func recordProfile(ctx context.Context, io streams, find *finder, seconds int, name string) error {
+func recordProfile(ctx context.Context, io streams, find *finder, seconds int, name, audit string) error {
 	running, err := find.schedulers(ctx, "")
 	if err != nil {
 		return err
@@ -87,7 +90,8 @@ func recordProfile(ctx context.Context, io streams, find *finder, seconds int, n
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
 		return outside.Record(ctx, client, w, outside.Options{Seconds: seconds,
-			Progress: func(line string) { fmt.Fprintln(io.Err, line) }})
+			Progress: func(line string) { fmt.Fprintln(io.Err, line) },
+			Also:     func(w *bundle.Writer) error { return addTiming(ctx, client, w, audit) }})
 	})
 	if err != nil {
 		return err
