@@ -132,9 +132,15 @@ type Journey struct {
 	// negative if the watch was faster, and nil if either is not known.
 	WatchLag *Time `json:"watchLag,omitempty"`
 	// Arriving is the time from the commit of the pod to Began; nil if it is not known, for the reason in ArrivingWhy.
-	// It is not among Spans, because it is measured by two clocks.
-	Arriving    *Time  `json:"arriving,omitempty"`
-	ArrivingWhy string `json:"arrivingWhy,omitempty"`
+	// It is not among Spans: it is measured by two clocks, which an audit log joins.
+	Arriving    *Interval `json:"arriving,omitempty"`
+	ArrivingWhy string    `json:"arrivingWhy,omitempty"`
+}
+
+// Interval is a duration that is at least Least and at most Most.
+type Interval struct {
+	Least Time `json:"least"`
+	Most  Time `json:"most"`
 }
 
 // Total is the time from first observed to observed as bound; 0 while the pod is on its way.

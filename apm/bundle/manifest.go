@@ -31,10 +31,12 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
-	// Pods has when pods were created and bound, as package pods writes it. Timing is kumiki's own record of the phases
-	// of pods.
-	Pods   Kind = "pod-times"
+	// Pods has when pods were created and bound, as package pods writes it.
+	Pods Kind = "pod-times"
+	// Timing is kumiki's own record of the phases of pods, record.Timing as JSON.
 	Timing Kind = "timing"
+	// Audit has the events of the API server's audit log about created pods and requests of the scheduler.
+	Audit Kind = "audit-log"
 )
 
 // Manifest describes a bundle.

@@ -21,6 +21,7 @@ var fileNames = map[Kind]string{
 	MetricsAfter:  "metrics-after.txt",
 	Pods:          "pods.json",
 	Timing:        "timing.json",
+	Audit:         "audit.jsonl",
 }
 
 // Writer writes one bundle. The manifest is written by Close, since it has the digests of the parts.

@@ -31,46 +31,55 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io))
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io),
+		newProfilePodCommand(io), newProfileSequenceCommand(io))
 	return c
 }
 
 func newProfileRecordCommand(io streams) *cobra.Command {
 	var find finder
+	o := recordOptions{seconds: 10, pods: true}
 	var file string
-	seconds, withPods := 10, true
 	c := &cobra.Command{
 		Use:   "record",
 		Short: "Record a profile of the running scheduler into a file",
 		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
 same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
 may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
-/debug/pprof/* and /metrics. If you may list and watch pods, the file has the names of the pods that are
-created meanwhile, and when a watch showed them bound. What is denied is missing in the file, with the
-reason.`,
+/debug/pprof/* and /metrics, and on /kumiki/* for the phases of pods, which kumiki records. If you may
+list and watch pods, the file has the names of the pods that are created meanwhile, and when a watch
+showed them bound. What is denied is missing in the file, with the reason.`,
 		Example: `  kumiki profile record
   kumiki profile record --seconds 30 -f slow.kumiki
   kumiki profile record --scheduler-pod kube-system/kube-scheduler-node-1
   kumiki profile record --scheduler-endpoint 127.0.0.1:10259 --scheduler-insecure`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if seconds < 1 || seconds > outside.MaxSeconds {
-				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, seconds)}
+			if o.seconds < 1 || o.seconds > outside.MaxSeconds {
+				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, o.seconds)}
 			}
-			return recordProfile(c.Context(), io, &find, seconds, file, withPods)
+			return recordProfile(c.Context(), io, &find, file, o)
 		},
 	}
 	find.addAnyFlags(c)
-	c.Flags().IntVar(&seconds, "seconds", seconds, "duration of the recording")
+	c.Flags().IntVar(&o.seconds, "seconds", o.seconds, "duration of the recording")
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: kumiki-profile-TIME.kumiki)")
-	c.Flags().BoolVar(&withPods, "pods", withPods, "record the names of pods, and when they were created and bound")
+	c.Flags().BoolVar(&o.pods, "pods", o.pods, "record the names of pods, and when they were created and bound")
+	c.Flags().StringVar(&o.audit, "audit-log", "", auditHelp)
 	return c
 }
 
+// recordOptions are what a recording has.
+type recordOptions struct {
+	seconds int
+	// pods: record when pods are created and bound.
+	pods bool
+	// audit is the file of an audit log; empty for none.
+	audit string
+}
+
 // recordProfile records the first of the running schedulers.
-func recordProfile(
-	ctx context.Context, io streams, find *finder, seconds int, name string, withPods bool,
-) error {
+func recordProfile(ctx context.Context, io streams, find *finder, name string, o recordOptions) error {
 	running, err := find.schedulers(ctx, "")
 	if err != nil {
 		return err
@@ -90,20 +99,31 @@ func recordProfile(
 	err = writeFile(name, func(file *os.File) error {
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
-		o := outside.Options{Seconds: seconds, Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
-		if withPods {
+		to := outside.Options{Seconds: o.seconds, Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
+		also := []func(*bundle.Writer) error{
+			func(w *bundle.Writer) error { return addTiming(ctx, client, w, o.audit) },
+		}
+		if o.pods {
 			cfg, err := find.rest()
 			if err != nil {
 				return err
 			}
 			watch := watchPods(ctx, cfg)
 			defer watch.stop()
-			o.Also = watch.addTo
+			also = append(also, watch.addTo)
 			if err := watch.denied(); err != nil {
-				o.Progress(fmt.Sprintf("no %s: %v", bundle.Pods, err))
+				to.Progress(fmt.Sprintf("no %s: %v", bundle.Pods, err))
 			}
 		}
-		return outside.Record(ctx, client, w, o)
+		to.Also = func(w *bundle.Writer) error {
+			for _, add := range also {
+				if err := add(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return outside.Record(ctx, client, w, to)
 	})
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/outside", "apm/pods", "apm/timeline"}
+	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pods", "apm/timeline"}
 	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
@@ -105,6 +105,7 @@ var graph = map[string]layer{
 	"apm/outside":  {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 
 	"apm/bottleneck": {nil, "names causes from numbers; where these come from is above it"},
+	"apm/journey":    {[]string{"apm/bundle", "record"}, "one pod's way, from a file or an answer; it knows no scheduler"},
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},
@@ -137,7 +138,7 @@ var graph = map[string]layer{
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record", "apm"}, "how records and profiles look at a terminal; no more"},
+	"app/command/text": {[]string{"record", "apm", "apm/journey"}, "how records and profiles look at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
 
