@@ -31,7 +31,8 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io))
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileCompareCommand(io),
+		newProfileExportCommand(io))
 	return c
 }
 
