@@ -18,6 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/apm/outside"
 	"github.com/kumiki-scheduler/kumiki/app/command/text"
+	"github.com/kumiki-scheduler/kumiki/bench"
 )
 
 func newProfileCommand(io streams) *cobra.Command {
@@ -31,8 +32,8 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io),
-		newProfilePodCommand(io), newProfileSequenceCommand(io))
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfilePodCommand(io),
+		newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(), newProfileExportCommand(io))
 	return c
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/apm"
+	"github.com/kumiki-scheduler/kumiki/apm/compare"
 )
 
 // profiled is a process with the endpoints of a scheduler: this one. It denies paths with a status.
@@ -162,5 +163,38 @@ func TestProfileIsRefusedWithAReason(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files are left behind: %v (%v)", left, err)
+	}
+}
+
+// TestProfilesAreCompared: with itself, nothing differs. The groups are separated by commas.
+func TestProfilesAreCompared(t *testing.T) {
+	endpoint, ca := profiled(t, nil)
+	name, _ := recordOf(t, "https://"+endpoint, "--scheduler-ca", ca)
+	var c compare.Comparison
+	code, out, errs := command(t, "kumiki", "profile", "compare", name+","+name, name, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &c); code != 0 || err != nil {
+		t.Fatalf("code %d: %v\n%s", code, err, errs)
+	}
+	if len(c.A.Files) != 2 || len(c.B.Files) != 1 || len(c.Lanes) == 0 {
+		t.Errorf("comparison %+v", c)
+	}
+	for _, r := range c.Totals {
+		if r.Diff != nil && *r.Diff != 0 {
+			t.Errorf("%s differs by %v", r.Name, *r.Diff)
+		}
+	}
+	code, out, errs = command(t, "kumiki", "profile", "compare", name, name, "--limit", "2")
+	for _, want := range []string{"WHOLE RECORDING", "CPU PER POD, BY LANE", "+0 (+0%)", "Not observed:", "no pod-times",
+		"Notes:", "do not cover the variation between runs"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("code %d, no %q in\n%s%s", code, want, out, errs)
+		}
+	}
+	for line, want := range map[string]int{name: 2, name + " " + ca: 1, name + " " + name + " --limit -1": 2,
+		name + ", " + name: 1} {
+		code, out, _ := command(t, append([]string{"kumiki", "profile", "compare"}, strings.Fields(line)...)...)
+		if code != want || out != "" {
+			t.Errorf("%s: code %d, output %q, want %d", line, code, out, want)
+		}
 	}
 }

@@ -46,6 +46,9 @@ type Options struct {
 	// Progress gets lines for people.
 	Progress io.Writer
 
+	// Set overrides one setting of every scheduler; the zero value overrides none.
+	Set Setting
+
 	// settings: what comes after @ in the name of a scheduler -> text of a configuration.
 	settings map[string]string
 	// What a workload wants of its scheduler: the text of a configuration, empty for the default, feature gate -> on,

@@ -123,7 +123,7 @@ func Start(ctx context.Context, o Options, name, kubeconfig, dir string) (*Sched
 	ctx, s.stop = context.WithCancel(ctx)
 	s.Cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	s.Cmd.Stderr = log
-	s.Cmd.Env = environment(report.DefaultGoLimits())
+	s.Cmd.Env = environment(o.Set.limits(report.DefaultGoLimits()))
 	s.Cmd.SysProcAttr = testcluster.ChildAttributes(syscall.SIGTERM)
 	s.Cmd.Cancel = func() error { return s.Cmd.Process.Signal(syscall.SIGTERM) }
 	s.Cmd.WaitDelay = 20 * time.Second

@@ -125,10 +125,13 @@ func (o *Options) settingsOf(name, kubeconfig string) (string, error) {
 		theirs = o.settings[c.settings]
 	}
 	text, err := settingsWith(theirs, kubeconfig, o.QPS, o.Burst, c.percent)
-	if err != nil || c.plugin == "" {
+	if err == nil && c.plugin != "" {
+		text, err = disable(text, c.plugin)
+	}
+	if err != nil {
 		return text, err
 	}
-	return disable(text, c.plugin)
+	return o.Set.in(text)
 }
 
 // fileName is a name of a scheduler that a file can have.

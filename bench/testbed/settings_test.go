@@ -161,3 +161,39 @@ func TestSettingsAreAConfiguration(t *testing.T) {
 		t.Errorf("got %+v, leader election %v", got, c.LeaderElection.Enabled)
 	}
 }
+
+// TestSettingsThatAreVaried: parallelism is a field of the configuration, the number of concurrent binds an argument of
+// kumiki in all profiles, beside others, and GOMAXPROCS is in the environment alone.
+func TestSettingsThatAreVaried(t *testing.T) {
+	profiles := "profiles:\n- schedulerName: a\n  pluginConfig:\n  - {name: Kumiki, args: {seed: 7}}\n- schedulerName: b\n"
+	for _, c := range []struct {
+		set    Setting
+		config string
+		want   []string
+		not    string
+	}{
+		{Setting{Parallelism, 3}, "", []string{"parallelism: 3\n", "burst: 9"}, "profiles"},
+		{Setting{InFlight, 5}, "", []string{"schedulerName: default-scheduler", "inFlightBinds: 5"}, "parallelism"},
+		{Setting{InFlight, 5}, profiles, []string{"inFlightBinds: 5\n      seed: 7", "schedulerName: b"}, "default-scheduler"},
+		{Setting{Procs, 2}, profiles, []string{"seed: 7"}, "2"},
+		{Setting{}, profiles, []string{"seed: 7"}, "inFlightBinds"},
+	} {
+		o := Options{QPS: 9, Burst: 9, Config: c.config, Set: c.set}
+		text, err := o.settingsOf("kumiki", "/k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v: no %q in\n%s", c.set, want, text)
+			}
+		}
+		if strings.Contains(text, c.not) {
+			t.Errorf("%v: %q in\n%s", c.set, c.not, text)
+		}
+		l := c.set.limits(report.GoLimits{Procs: 8, GCPercent: 100})
+		if want := map[bool]int{true: 2, false: 8}[c.set.Name == Procs]; l.Procs != want || l.GCPercent != 100 {
+			t.Errorf("%v: limits %+v", c.set, l)
+		}
+	}
+}

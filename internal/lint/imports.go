@@ -117,7 +117,7 @@ var graph = map[string]layer{
 	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
-	"bench": {below(edges, benchmarks, profiles, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop"}),
+	"bench": {below(edges, benchmarks, profiles, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/restart", "bench/noop", "bench/scaling"}),
 		"has the commands and the runs of workloads"},
 	"bench/usage":     {nil, "marks mistakes on the command line; a leaf, so that every benchmark can"},
 	"bench/report":    {[]string{"bench/workload"}, "compares what was measured; it starts and measures nothing"},
@@ -127,6 +127,7 @@ var graph = map[string]layer{
 	"bench/workload":  {nil, "reads files; whoever runs them is above it"},
 	"bench/workloads": {[]string{"bench/workload"}, "our workload files, embedded; whoever runs them is above it"},
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
+	"bench/scaling":   {nil, "formulas alone; it measures nothing"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, plugins, []string{"config", "app", "bench/usage"}), "measures the core alone, without an API server"},
 	"bench/gangs":     {below(upToEngine, plugins), "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
@@ -137,8 +138,9 @@ var graph = map[string]layer{
 		"the command line; programs with custom plugins are built from it"},
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
-	"app/command/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record", "apm", "apm/journey"}, "how records and profiles look at a terminal; no more"},
+	"app/command/ask": {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
+	"app/command/text": {[]string{"record", "apm", "apm/compare", "apm/journey"},
+		"how records and profiles look at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
 
