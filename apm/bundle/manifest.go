@@ -31,6 +31,8 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
+	// Work is the amounts of work, CPU time and waste of kumiki's core during the recording (record.WorkReport).
+	Work Kind = "work"
 )
 
 // Manifest describes a bundle.

@@ -45,8 +45,9 @@ func newProfileRecordCommand(io streams) *cobra.Command {
 		Short: "Record a profile of the running scheduler into a file",
 		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
 same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
-may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
-/debug/pprof/* and /metrics. What the scheduler denies is missing in the file, with the reason.`,
+may be kumiki or kube-scheduler; it needs no restart and no flag. kumiki also reports its amounts of work,
+and meanwhile measures the CPU time of all Steps of its core. You need get on the nonResourceURLs
+/debug/pprof/*, /debug/kumiki/* and /metrics. What the scheduler denies is missing in the file, with the reason.`,
 		Example: `  kumiki profile record
   kumiki profile record --seconds 30 -f slow.kumiki
   kumiki profile record --scheduler-pod kube-system/kube-scheduler-node-1
@@ -127,7 +128,8 @@ func newProfileTopCommand(io streams) *cobra.Command {
 		Short: "Show what uses the CPU in a profile, and what waits",
 		Long: `Show the lanes, functions and plugins of a recorded profile: own and cumulative CPU time, time in
 which they were ready to run and did not, and time in which they waited, by component. The lanes and a
-residual add up to the CPU time of the process. A dash is a value that cannot be observed; the reason is
+residual add up to the CPU time of the process. Of kumiki also: amounts of work, the exact CPU time of
+Steps and plugins, and work without a result. A dash is a value that cannot be observed; the reason is
 below the tables.`,
 		Example: `  kumiki profile top slow.kumiki
   kumiki profile top slow.kumiki --sort cum --limit 50

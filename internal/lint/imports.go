@@ -91,7 +91,7 @@ var graph = map[string]layer{
 	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
-	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
+	"apm":         {[]string{"record", "apm/bundle"}, "analyses files of any scheduler; of kumiki it knows records"},
 	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
 	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 

@@ -71,6 +71,7 @@ type Metrics struct {
 	paused           *metrics.Gauge
 	Takeover         *metrics.Gauge
 	work             *metrics.CounterVec
+	uselessWakeUps   *metrics.CounterVec
 	engineSteps      *metrics.CounterVec
 	cpu              *metrics.CounterVec
 }
