@@ -22,6 +22,9 @@ func Analyze(b *bundle.Reader) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.setWork(b); err != nil {
+		return nil, err
+	}
 	t := newTracker()
 	if err := part(b, bundle.Trace, t.readTrace); err != nil {
 		if err := p.missing(err, "traced", "lanes", "cycles"); err != nil {

@@ -4,6 +4,8 @@ package apm
 
 import (
 	"time"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Profile is the analysis of one bundle. Durations are in nanoseconds in JSON.
@@ -23,6 +25,8 @@ type Profile struct {
 	Plugins    []Row     `json:"plugins,omitempty"`
 	Cycles     *Cycles   `json:"cycles,omitempty"`
 	Attempts   []Attempt `json:"attempts,omitempty"`
+	// Work is what kumiki's core did during the recording; nil for another scheduler.
+	Work *record.WorkReport `json:"work,omitempty"`
 	// Unknown are the values that are nil: name of the value -> reason.
 	Unknown map[string]string `json:"unknown,omitempty"`
 	// Notes are what a reader must know to interpret the values.

@@ -260,12 +260,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.clients.Close()
 	defer s.drop()
 	if s.server != nil {
-		var handlers map[string]http.Handler
-		if s.opts.Handlers != nil {
-			handlers = s.opts.Handlers(s)
-		}
 		health := s.inner.Health(ctx.Done())
-		if err := s.server.Serve(health, handlers); err != nil {
+		if err := s.server.Serve(health, s.handlers()); err != nil {
 			s.server.Stop()
 			return err
 		}

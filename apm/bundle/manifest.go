@@ -37,6 +37,8 @@ const (
 	Timing Kind = "timing"
 	// Audit has the events of the API server's audit log about created pods and requests of the scheduler.
 	Audit Kind = "audit-log"
+	// Work is the amounts of work, CPU time and waste of kumiki's core during the recording (record.WorkReport).
+	Work Kind = "work"
 )
 
 // Manifest describes a bundle.

@@ -22,6 +22,7 @@ var fileNames = map[Kind]string{
 	Pods:          "pods.json",
 	Timing:        "timing.json",
 	Audit:         "audit.jsonl",
+	Work:          "work.json",
 }
 
 // Writer writes one bundle. The manifest is written by Close, since it has the digests of the parts.

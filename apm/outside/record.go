@@ -109,6 +109,7 @@ func (r *recorder) record(ctx context.Context, seconds int) {
 	profiles := []request{
 		{kind: bundle.CPU, path: fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds+longer)},
 		{kind: bundle.Allocs, path: fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds+longer)},
+		{kind: bundle.Work, path: fmt.Sprintf("/debug/kumiki/work?seconds=%d", seconds+longer)},
 	}
 	var done sync.WaitGroup
 	defer done.Wait()
@@ -131,7 +132,7 @@ func (r *recorder) fetch(ctx context.Context, q request) {
 	f := fetched{part: bundle.Part{Kind: q.kind, Source: q.path, Began: time.Now().UTC()}}
 	f.file, f.err = r.spool(ctx, q)
 	f.part.Ended = time.Now().UTC()
-	if f.err != nil && ctx.Err() == nil {
+	if f.err != nil && ctx.Err() == nil && q.kind != bundle.Work { // kube-scheduler has none
 		r.say(fmt.Sprintf("no %s: %v", q.kind, f.err))
 	}
 	r.mu.Lock()

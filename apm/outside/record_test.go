@@ -64,8 +64,8 @@ func TestTheTraceIsInsideTheProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(f.asked[:2]) // they are at the same time
-	if want := []string{"/debug/pprof/allocs?seconds=12", "/debug/pprof/profile?seconds=12", "/metrics",
+	slices.Sort(f.asked[:3]) // they are at the same time
+	if want := []string{"/debug/kumiki/work?seconds=12", "/debug/pprof/allocs?seconds=12", "/debug/pprof/profile?seconds=12", "/metrics",
 		"/debug/pprof/trace?seconds=10", "/metrics"}; !slices.Equal(f.asked, want) {
 		t.Errorf("asked %v, want %v", f.asked, want)
 	}

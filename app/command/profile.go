@@ -46,8 +46,9 @@ func newProfileRecordCommand(io streams) *cobra.Command {
 		Short: "Record a profile of the running scheduler into a file",
 		Long: `Record an execution trace, a CPU profile and an allocation profile of the running scheduler at the
 same time, and its metrics before and after, into one file. The name of the file is printed. The scheduler
-may be kumiki or kube-scheduler; it needs no restart and no flag. You need get on the nonResourceURLs
-/debug/pprof/* and /metrics, and on /kumiki/* for the phases of pods, which kumiki records. If you may
+may be kumiki or kube-scheduler; it needs no restart and no flag. kumiki also reports the phases of pods and
+its amounts of work, and meanwhile measures the CPU time of all Steps of its core. You need get on the
+nonResourceURLs /debug/pprof/* and /metrics, and for kumiki on /debug/kumiki/* and /kumiki/*. If you may
 list and watch pods, the file has the names of the pods that are created meanwhile, and when a watch
 showed them bound. What is denied is missing in the file, with the reason.`,
 		Example: `  kumiki profile record
@@ -164,7 +165,8 @@ func newProfileTopCommand(io streams) *cobra.Command {
 		Short: "Show what uses the CPU in a profile, and what waits",
 		Long: `Show the lanes, functions and plugins of a recorded profile: own and cumulative CPU time, time in
 which they were ready to run and did not, and time in which they waited, by component. The lanes and a
-residual add up to the CPU time of the process. A dash is a value that cannot be observed; the reason is
+residual add up to the CPU time of the process. Of kumiki also: amounts of work, the exact CPU time of
+Steps and plugins, and work without a result. A dash is a value that cannot be observed; the reason is
 below the tables.`,
 		Example: `  kumiki profile top slow.kumiki
   kumiki profile top slow.kumiki --sort cum --limit 50

@@ -33,6 +33,12 @@ func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
 		fmt.Fprintf(w, "scheduler_schedule_attempts_total{profile=\"p\",result=\"scheduled\"} %d\n", 3*scrapes)
 	})
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/kumiki/work", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"intervalNs": 1000000000, "work": {"rows_evaluated": 10}, "steps": {"cycles": {"steps": 5, "measured": 5, "cpuNs": 5000, "wallNs": 5100}},
+			"plugins": [{"plugin": "NodeResourcesFit", "point": "Filter", "cpuNs": 100, "cycles": 5}, {"plugin": "", "point": "", "cpuNs": 50, "cycles": 5}],
+			"waste": {"wakeUps": [{"plugin": "NodePorts", "event": "AssignedPodDelete", "woken": 4, "useless": 3, "measured": 3, "cpuNs": 3000}],
+			"flushed": 7, "recalledBinds": 2, "uselessEvictions": 3, "fullScans": 4, "decisions": 5}}`)
+	})
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/pprof/allocs", pprof.Handler("allocs").ServeHTTP)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +93,10 @@ func TestProfileOfAScheduler(t *testing.T) {
 	}
 	for _, line := range []string{"--sort cpu", "--sort cum -o wide", "--sort wait --limit 3", "--limit 0"} {
 		code, out, errs := command(t, append([]string{"kumiki", "profile", "top", name}, strings.Fields(line)...)...)
-		for _, want := range []string{"LANE", "unattributed", "FUNCTION", "Not observed:", "  allocated: no allocs-profile"} {
+		for _, want := range []string{"LANE", "unattributed", "FUNCTION", "Not observed:", "  allocated: no allocs-profile",
+			"cycles   5       5          0           5µs   1µs            1µs", "rows_evaluated   10       10.0         2.0         500ns",
+			"flushed 7, recalled binds 2, useless evictions 3, decisions by full scan 4 of 5",
+			"NodePorts   AssignedPodDelete   4          3         75%     3µs"} {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("%s: code %d, no %q in\n%s%s", line, code, want, out, errs)
 			}

@@ -96,8 +96,8 @@ var graph = map[string]layer{
 		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
 	"view": {[]string{"record", "timing"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
 
-	"apm": {[]string{"apm/bundle", "apm/pods", "apm/timeline"},
-		"analyses files of any scheduler, so it knows none of kumiki's packages"},
+	"apm": {[]string{"record", "apm/bundle", "apm/pods", "apm/timeline"},
+		"analyses files of any scheduler; of kumiki it knows records"},
 	"apm/bundle":   {nil, "the file format alone, for what writes and what reads it"},
 	"apm/compare":  {[]string{"apm", "apm/pods"}, "compares analyses; it reads no file"},
 	"apm/pods":     {[]string{"apm/bundle"}, "times of pods as a part of a file; it knows no scheduler"},

@@ -147,8 +147,8 @@ func (m *Meter) closeRun(now time.Time) {
 	m.running = false
 }
 
-// measure notes whether the CPU time of the Step that begins is measured. Then its plugins are too, so that the CPU time
-// can be split over them.
+// measure notes whether the CPU time of the Step that begins is measured. Then its plugins are too, so that the CPU
+// time can be split over them.
 func (m *Meter) measure(is bool) {
 	if m != nil {
 		m.measured = is

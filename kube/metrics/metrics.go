@@ -74,6 +74,7 @@ type Metrics struct {
 	RecordingsEnded  *metrics.CounterVec
 	Takeover         *metrics.Gauge
 	work             *metrics.CounterVec
+	uselessWakeUps   *metrics.CounterVec
 	engineSteps      *metrics.CounterVec
 	cpu              *metrics.CounterVec
 }

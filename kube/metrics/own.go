@@ -97,6 +97,9 @@ func (m *Metrics) own() {
 	m.work = m.counters(a("work_total",
 		"Amount of work of the scheduling core, by kind. It is a function of the cluster's events: equal on a fast "+
 			"and on a slow machine, and in a replay. Updated once a second."), "kind")
+	m.uselessWakeUps = m.counters(a("useless_wakeups_total",
+		"Number of wake-ups of pods and gangs after which the next attempt placed nothing, by the plugin whose hint "+
+			"woke them and the event."), "plugin", "event")
 	m.engineSteps = m.counters(a("engine_steps_total",
 		"Number of Steps of the scheduling core, by lane (cycles: scheduling cycles; events: all others) and by "+
 			"whether their CPU time was measured: exact, disturbed (the thread had a CPU for less than 95 % of the "+

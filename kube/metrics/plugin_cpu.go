@@ -48,8 +48,8 @@ func (p *pluginCPU) add(key pluginAt, wall time.Duration, ratio float64) {
 	}
 }
 
-// split splits the CPU time of the cycle that the meter saw last. Wall times of the parts are scaled so that they add up
-// to the CPU time of the Step.
+// split splits the CPU time of the cycle that the meter saw last. Wall times of the parts are scaled so that they add
+// up to the CPU time of the Step.
 func (p *pluginCPU) split(m *Meter, step measuredStep) {
 	if m == nil || !step.exact || !m.pending || !m.sampled || step.wall <= 0 {
 		return

@@ -18,8 +18,8 @@ const measureOne = 16
 const undisturbed = 95
 
 // StepCPU measures the CPU time of Steps of the engine: of one in measureOne of each lane, or of all while a recording
-// asks for it. For a measured Step the goroutine is locked to its thread, so that the clock of the thread is that of the
-// Step. It belongs to the goroutine that owns the engine.
+// asks for it. For a measured Step the goroutine is locked to its thread, so that the clock of the thread is that of
+// the Step. It belongs to the goroutine that owns the engine.
 //
 // Steps that may call foreign code are never measured: the call may block, and a locked goroutine is handed over
 // between threads at many times the cost.

@@ -34,7 +34,8 @@ type Tally struct {
 	cpu      *StepCPU // nil: no CPU time is measured
 	plugins  pluginCPU
 	step     measuredStep // the last one
-	touched  []string     // UIDs of the present step
+	waste    waste
+	touched  []string // UIDs of the present step
 }
 
 // holdResult labels the end of a hold of capacity for a gang.
@@ -65,7 +66,14 @@ type tallied struct {
 func NewTally(m *Metrics, meter *Meter, start time.Time) *Tally {
 	return &Tally{m: m, meter: meter, start: start, pods: map[string]*tallied{},
 		queues: map[record.SubQueue]int{}, entities: map[queued]int{},
-		handling: newEventHandling(m), periodic: newPeriodic(m), plugins: newPluginCPU()}
+		handling: newEventHandling(m), periodic: newPeriodic(m), plugins: newPluginCPU(), waste: newWaste()}
+}
+
+// MeasureAll measures the CPU time of all Steps until it is called with false as often as with true.
+func (t *Tally) MeasureAll(on bool) {
+	if t.cpu != nil {
+		t.cpu.MeasureAll(on)
+	}
 }
 
 // MeasureCPU lets Begin measure the CPU time of Steps. Must be called before the first Step.
@@ -156,6 +164,7 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.m.gangHold.WithLabelValues(holdResult(f.Placed)).Observe(seconds(f.Took))
 		}
 	}
+	t.waste.follow(t.m, ev, effects, t.step)
 	for _, uid := range t.touched {
 		if p := t.pods[uid]; p != nil && !p.queued && !p.binding && !p.preparing {
 			delete(t.pods, uid)
@@ -187,6 +196,7 @@ func (t *Tally) bindDone(done engine.BindDone) {
 	case done.Outcome == engine.BindRecalled && !p.recalled: // without a Recall: binds are held
 	case done.Outcome == engine.BindRecalled:
 		t.m.conflicts.WithLabelValues("recalled").Inc()
+		t.waste.sums.RecalledBinds++
 	case p.recalled:
 		t.m.conflicts.WithLabelValues("too_late").Inc()
 	}
@@ -231,7 +241,7 @@ func (t *Tally) moved(m *record.QueueMove, began time.Time) {
 	p.queued = m.To != record.Gone
 	t.setAside(p, false) // a decision says so after the move
 	switch {
-	case m.Event == "UnschedulableTimeout":
+	case m.Event == flushEvent:
 		p.flushed = true
 	case p.queued && (m.From == record.InFlight || m.From == record.Gone):
 		p.flushed = false

@@ -26,6 +26,7 @@ func Profile(w io.Writer, r *apm.Profile, limit int, wide bool) error {
 		p.section("")
 		p.table(pluginRows(r.Plugins))
 	}
+	p.work(r.Work, limit)
 	if wide && len(r.Goroutines) > 0 {
 		p.section("")
 		p.table(goroutineRows(r.Goroutines))
