@@ -36,7 +36,8 @@ var (
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles        = []string{"apm", "apm/bundle", "apm/journey", "apm/outside"}
-	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
+	edges           = below(upToAnswers, partsOfKube,
+		[]string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -92,16 +93,19 @@ var graph = map[string]layer{
 	"sim":    {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"timing": {[]string{"record"},
 		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
-	"view": {[]string{"record", "timing"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+	"view": {[]string{"record", "timing"},
+		"shows records and nothing else, so that it works on a file as on a live scheduler"},
 
-	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
-	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
-	"apm/journey": {[]string{"apm/bundle", "record"}, "one pod's way, from a file or an answer; it knows no scheduler"},
+	"apm":        {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
+	"apm/bundle": {nil, "the file format alone, for what writes and what reads it"},
+	"apm/journey": {[]string{"apm/bundle", "record"},
+		"one pod's way, from a file or an answer; it knows no scheduler"},
 	"apm/outside": {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},
-	"kube/metrics":  {below(upToAnswers, []string{"timing"}), "counts what the engine does; every part of kube counts in it"},
+	"kube/metrics": {below(upToAnswers, []string{"timing"}),
+		"counts what the engine does; every part of kube counts in it"},
 	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
 	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},
@@ -129,8 +133,9 @@ var graph = map[string]layer{
 		"the command line; programs with custom plugins are built from it"},
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
-	"app/command/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record", "apm", "apm/journey"}, "how records and profiles look at a terminal; no more"},
+	"app/command/ask": {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
+	"app/command/text": {[]string{"record", "apm", "apm/journey"},
+		"how records and profiles look at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
 
