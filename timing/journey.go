@@ -139,7 +139,11 @@ func (r *Recorder) move(j *journey, to record.SubQueue, at record.Time, event, h
 		r.touched = append(r.touched, j)
 		return
 	}
-	r.enter(j, phase, at, event, hint)
+	if j.phase == record.PhaseInbox { // the event says why the pod came
+		r.enter(j, phase, at, 0, 0)
+	} else {
+		r.enter(j, phase, at, event, hint)
+	}
 	j.place, j.plugins = queued, 0
 	switch phase {
 	case record.PhaseDeciding:

@@ -59,7 +59,7 @@ func (h *history) appear(slot int) {
 	}
 	h.pods[slot] = p
 	h.step(func(began, _ record.Time) {
-		p.began = h.before(1)
+		p.began = min(h.before(1), began)
 		h.r.Observed(p.ref, p.gang, p.began, began, rapid.Bool().Draw(h.t, "listed"))
 		// The unit of a gang tells of a member that joins only if the unit moves.
 		if p.gang == "" || h.gangs[p.gang] == "" || rapid.Bool().Draw(h.t, "moves") {

@@ -116,7 +116,7 @@ func TestAWithdrawnBind(t *testing.T) {
 	})
 	step(r, 240, func() { r.Gone(web, 235, 240) })
 	j := r.Read(Query{Limit: 9}, 0, 0).Journeys[0]
-	if got, want := words(&j), untilBind+" bind-queued@200+20 active@220+15[Fit Taints]"; got != want && got != untilBind+" bind-queued@200+20 active@220+15" {
+	if got, want := words(&j), untilBind+" bind-queued@200+20 active@220+15"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if j.End != record.EndGone {

@@ -4,7 +4,6 @@ package view
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -66,8 +65,8 @@ func (v *View) serveTimingOfPod(w http.ResponseWriter, r *http.Request) {
 
 // unrecorded is why there is no journey of a pod.
 func unrecorded(q timing.Query) string {
-	return "no times of pod " + q.Namespace + "/" + q.Name + " are recorded: it was bound before the scheduler started, " +
-		"is not this scheduler's, or its record was overwritten"
+	return "no times of pod " + q.Namespace + "/" + q.Name + " are recorded: it was bound before the scheduler " +
+		"started, is not this scheduler's, or its record was overwritten"
 }
 
 // serveTiming needs list on the pods of the namespace, as the queue does.
@@ -103,7 +102,8 @@ func (n narrow) serveTimingOfPod(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// timing returns a record of one namespace, with requests about pods alone. Its histograms and counts of what was lost are of all.
+// timing returns a record of one namespace, with requests about pods alone. Its histograms and counts of what was lost
+// are of all.
 func (n redactor) timing(t record.Timing) record.Timing {
 	t.Only = n.namespace
 	t.Journeys, _ = keep(t.Journeys, func(j record.Journey) bool { return n.ours(j.Pod) })
@@ -116,8 +116,8 @@ func (n redactor) timing(t record.Timing) record.Timing {
 		e := &t.Evictions[i]
 		e.Gang, e.Failed = n.key(e.Gang), n.text(e.Failed)
 	}
-	t.Requests = slices.DeleteFunc(slices.Clone(t.Requests), func(q record.RequestTiming) bool {
-		return q.Namespace != n.namespace || q.Resource != "pods" && !strings.HasPrefix(q.Resource, "pods/")
+	t.Requests, _ = keep(t.Requests, func(q record.RequestTiming) bool {
+		return q.Namespace == n.namespace && (q.Resource == "pods" || strings.HasPrefix(q.Resource, "pods/"))
 	})
 	for i := range t.Requests {
 		t.Requests[i].Failed = n.text(t.Requests[i].Failed)

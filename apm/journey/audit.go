@@ -23,8 +23,8 @@ const (
 	maxAuditEvents = 2 << 20
 )
 
-// Event is what is read of an event of an audit log (audit.k8s.io/v1). Objects in requests and answers are not read:
-// they contain what a profile must not.
+// Event is what is read of an event of an audit log (audit.k8s.io/v1). Of the object in an answer only the name and the
+// UID are read, which objectRef does not have of a pod with a generated name: the rest is not for a profile.
 type Event struct {
 	AuditID string `json:"auditID"`
 	Stage   string `json:"stage"`
@@ -39,6 +39,12 @@ type Event struct {
 		Name        string `json:"name,omitempty"`
 		UID         string `json:"uid,omitempty"`
 	} `json:"objectRef,omitempty"`
+	Answer *struct {
+		Metadata struct {
+			Name string `json:"name"`
+			UID  string `json:"uid"`
+		} `json:"metadata"`
+	} `json:"responseObject,omitempty"`
 	Status *struct {
 		Code int `json:"code"`
 	} `json:"responseStatus,omitempty"`
@@ -50,7 +56,16 @@ type Event struct {
 // createsPod reports whether an event is that of a pod that was created.
 func (e *Event) createsPod() bool {
 	return e.Verb == "create" && e.Object != nil && e.Object.Resource == "pods" && e.Object.Subresource == "" &&
-		e.Object.Name != "" && (e.Status == nil || e.Status.Code/100 == 2)
+		(e.Status == nil || e.Status.Code/100 == 2)
+}
+
+// identify takes name and UID of a created object from the answer.
+func (e *Event) identify() {
+	if e.Answer != nil && e.Object != nil {
+		e.Object.Name = cmp.Or(e.Object.Name, e.Answer.Metadata.Name)
+		e.Object.UID = cmp.Or(e.Object.UID, e.Answer.Metadata.UID)
+	}
+	e.Answer = nil
 }
 
 // Log is what an audit log says about pods that were created and requests of the scheduler.
@@ -60,6 +75,7 @@ type Log struct {
 	created  map[podName][]Event // namespace and name -> pods that were created, in the order of the log
 	lines    int
 	broken   int // lines that are no events
+	nameless int // pods that were created, without their names
 }
 
 type podName struct{ namespace, name string }
@@ -88,9 +104,13 @@ func ReadLog(from io.Reader, t *record.Timing) (*Log, error) {
 		if e.Stage != "ResponseComplete" || e.Received.IsZero() || e.Ended.Before(e.Received) {
 			continue
 		}
+		e.identify()
 		switch {
 		case ours[e.AuditID]:
 			l.requests[e.AuditID] = e
+		case e.createsPod() && e.Object.Name == "":
+			l.nameless++
+			continue
 		case e.createsPod():
 			at := podName{e.Object.Namespace, e.Object.Name}
 			l.created[at] = append(l.created[at], e)
@@ -172,8 +192,8 @@ func (l *Log) Offset(t *record.Timing) (Offset, error) {
 		return Offset{}, fmt.Errorf("the audit log has none of the %d requests of the scheduler: it is of another API "+
 			"server or another time, or its policy does not log the scheduler's user", len(t.Requests))
 	case o.Least > o.Most:
-		return Offset{}, fmt.Errorf("no offset of the clocks fits all %d requests: the clock of the API server or of the "+
-			"scheduler was set meanwhile", o.Requests)
+		return Offset{}, fmt.Errorf("no offset of the clocks fits all %d requests: the clock of the API server or of "+
+			"the scheduler was set meanwhile", o.Requests)
 	}
 	return o, nil
 }
@@ -200,8 +220,8 @@ func (l *Log) arriving(j *record.Journey, o Offset) (*record.Interval, string) {
 	earliest := record.Time(e.Received.UnixNano()) - o.Most
 	latest := record.Time(e.Ended.UnixNano()) + resolution - o.Least
 	if earliest > j.Began {
-		return nil, "the audit log has the pod created after the scheduler observed it: it is of another cluster, or a " +
-			"clock was set"
+		return nil, "the audit log has the pod created after the scheduler observed it: it is of another cluster, or " +
+			"a clock was set"
 	}
 	return &record.Interval{Least: max(0, j.Began-latest), Most: j.Began - earliest}, ""
 }
@@ -215,6 +235,9 @@ func (l *Log) creationOf(j *record.Journey) (*Event, string) {
 		}
 	}
 	switch {
+	case len(list) == 0 && l.nameless > 0:
+		return nil, fmt.Sprintf("the audit log does not have the creation of the pod under its name; %d pods in it "+
+			"have no name: generated names are in answers, which it has at level RequestResponse", l.nameless)
 	case len(list) == 0:
 		return nil, "the audit log does not have the creation of the pod under its name"
 	case len(list) > 1:

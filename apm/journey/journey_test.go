@@ -152,6 +152,11 @@ func TestJoin(t *testing.T) {
 	if want := (record.Interval{Least: 9*ms - resolution, Most: 14*ms + resolution}); r.Arriving == nil || *r.Arriving != want {
 		t.Errorf("arriving %+v (%s), want %+v", r.Arriving, r.ArrivingWhy, want)
 	}
+	generated := strings.Replace(auditLog(), `"name":"web","uid":"2"},`, `"name":"","uid":""},"responseObject":{"metadata":`+
+		`{"name":"web","uid":"2","annotations":{"secret":"x"}}},`, 1)
+	if log, err = ReadLog(strings.NewReader(generated), timing); err != nil || len(log.created) != 1 || log.nameless != 0 {
+		t.Errorf("a generated name: %+v, %v", log, err)
+	}
 	var kept bytes.Buffer
 	if _, err := log.WriteTo(&kept); err != nil || strings.Count(kept.String(), "\n") != 3 || strings.Contains(kept.String(), "secret") {
 		t.Errorf("kept: %s (%v)", &kept, err)
@@ -178,6 +183,8 @@ func TestNoWrongNumber(t *testing.T) {
 			why: "no offset of the clocks fits all 3 requests"},
 		"created later": {log: strings.Replace(auditLog(), stamp(start-12*ms), stamp(start+500*ms), 1) +
 			line("b", "create", "pods", "", "web", "2", start+500*ms, start+501*ms), pods: "created after the scheduler observed it"},
+		"generated name": {log: strings.Replace(auditLog(), `"name":"web","uid":"2"`, `"name":"","uid":""`, 1),
+			pods: "1 pods in it have no name"},
 		"not created": {log: strings.Replace(auditLog(), `"name":"web","uid":"2"`, `"name":"api","uid":"2"`, 1),
 			pods: "does not have the creation of the pod"},
 		"another pod": {log: strings.Replace(auditLog(), `"name":"web","uid":"2"`, `"name":"web","uid":"7"`, 1),

@@ -122,7 +122,8 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
 		`font-size="12">`+"\n", text+labelWidth, top+height+2*lineHeight)
-	fmt.Fprintf(&b, "<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", svgText("pod "+r.Pod.Key()))
+	fmt.Fprintf(&b, "<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+		svgText("pod "+r.Pod.Key()))
 	fmt.Fprintf(&b, "<text x=\"4\" y=\"18\" font-weight=\"bold\">%s</text>\n", svgText(r.headline()))
 	for i, name := range laneNames {
 		x := timeWidth + i*(laneWidth+laneGap)
@@ -139,8 +140,8 @@ func (r *Report) WriteSVG(w io.Writer) error {
 		at := top + float64(i)*float64(height)/float64(len(r.Spans)) + lineHeight - 4
 		fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"%s\"/>\n", x, from, laneWidth,
 			max(to-from, 1), colours[s.Phase])
-		fmt.Fprintf(&b, "<line x1=\"%d\" y1=\"%.2f\" x2=\"%d\" y2=\"%.2f\" stroke=\"#999\"/>\n", x+laneWidth, from, text-4,
-			at-4)
+		fmt.Fprintf(&b, "<line x1=\"%d\" y1=\"%.2f\" x2=\"%d\" y2=\"%.2f\" stroke=\"#999\"/>\n", x+laneWidth, from,
+			text-4, at-4)
 		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%.2f\">%s</text>\n", text, at, svgText(what(s, r.open(i))))
 		fmt.Fprintf(&b, "<text x=\"4\" y=\"%.2f\" fill=\"#555\">+%s</text>\n", at, time.Duration(s.Start-r.Began))
 	}
@@ -159,8 +160,8 @@ func (r *Report) headline() string {
 }
 
 // colours: phase -> colour of its bars.
-var colours = [record.Phases]string{"#8da0cb", "#bbbbbb", "#fc8d62", "#e5c494", "#ffd92f", "#66c2a5", "#a6d854", "#d0a5d8",
-	"#e78ac3", "#e7298a", "#1b9e77", "#7570b3"}
+var colours = [record.Phases]string{"#8da0cb", "#bbbbbb", "#fc8d62", "#e5c494", "#ffd92f", "#66c2a5", "#a6d854",
+	"#d0a5d8", "#e78ac3", "#e7298a", "#1b9e77", "#7570b3"}
 
 var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 

@@ -25,8 +25,8 @@ import (
 )
 
 // auditHelp is the help of --audit-log.
-const auditHelp = "audit log of the API server (a file with one JSON event a line), for the time before the scheduler " +
-	"observed a pod"
+const auditHelp = "audit log of the API server (a file with one JSON event a line), for the time before the " +
+	"scheduler observed a pod"
 
 // mostJourneys is how many of the newest pods are asked for; the scheduler serves no more at once.
 const mostJourneys = 10000
@@ -72,8 +72,8 @@ func (s *journeySource) read(ctx context.Context, io streams, a []string) (r jou
 	}
 	r, found := journey.Of(t, namespace, name)
 	if !found {
-		return r, fmt.Errorf("pod %s/%s has no recorded times: it was bound before, was created after, or its record was "+
-			"overwritten (%d journeys were)", namespace, name, t.Lost.Journeys)
+		return r, fmt.Errorf("pod %s/%s has no recorded times: it was bound before, was created after, or its record "+
+			"was overwritten (%d journeys were)", namespace, name, t.Lost.Journeys)
 	}
 	return r, nil
 }
@@ -197,13 +197,14 @@ func newProfileSequenceCommand(io streams) *cobra.Command {
 		Use:   "sequence NAMESPACE/NAME [FILE]",
 		Short: "Draw the way of one pod through the scheduler, with time running downwards",
 		Long: `Draw the phases of a pod by component: watch, queue, scheduling loop, client and API server. mermaid is
-text that Markdown pages show, svg a picture with wall time to scale.`,
+text that Markdown pages show, svg an image with wall time to scale.`,
 		Example: `  kumiki profile sequence shop/web-1
   kumiki profile sequence shop/web-1 slow.kumiki --format svg -f web-1.svg`,
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, a []string) error {
 			if format != drawings[0] && format != drawings[1] {
-				return usageError{fmt.Errorf("--format must be one of %s, got %q", strings.Join(drawings, ", "), format)}
+				return usageError{fmt.Errorf("--format must be one of %s, got %q", strings.Join(drawings, ", "),
+					format)}
 			}
 			switch axis {
 			case axes[0]:
@@ -276,8 +277,8 @@ func addTiming(ctx context.Context, client *ask.Client, w *bundle.Writer, audit 
 func fetchTiming(ctx context.Context, client *ask.Client, path string) (*record.Timing, []byte, error) {
 	answer, err := client.Fetch(ctx, path)
 	if status := (*ask.StatusError)(nil); errors.As(err, &status) && status.Code == http.StatusNotFound {
-		return nil, nil, errors.New("the scheduler has no record of the phases of pods: it is kube-scheduler or an older " +
-			"kumiki")
+		return nil, nil, errors.New("the scheduler has no record of the phases of pods: it is kube-scheduler or an " +
+			"older kumiki")
 	}
 	if err != nil {
 		return nil, nil, err

@@ -36,7 +36,8 @@ var (
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pods", "apm/timeline"}
-	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
+	edges           = below(upToAnswers, partsOfKube,
+		[]string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -94,7 +95,8 @@ var graph = map[string]layer{
 	"sim":    {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
 	"timing": {[]string{"record"},
 		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
-	"view": {[]string{"record", "timing"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+	"view": {[]string{"record", "timing"},
+		"shows records and nothing else, so that it works on a file as on a live scheduler"},
 
 	"apm": {[]string{"record", "apm/bundle", "apm/pods", "apm/timeline"},
 		"analyses files of any scheduler; of kumiki it knows records"},
@@ -109,7 +111,8 @@ var graph = map[string]layer{
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},
-	"kube/metrics":  {below(upToAnswers, []string{"timing"}), "counts what the engine does; every part of kube counts in it"},
+	"kube/metrics": {below(upToAnswers, []string{"timing"}),
+		"counts what the engine does; every part of kube counts in it"},
 	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
 	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},

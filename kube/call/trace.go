@@ -47,7 +47,7 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 // Recorded returns a wrapper of transports that names each write by an audit ID and records how long its parts took.
 // Reads pass unchanged.
 func Recorded(clock Clock, recorded func(timing.Request)) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return recordedTransport{next, clock, recorded} }
+	return func(next http.RoundTripper) http.RoundTripper { return &recordedTransport{next, clock, recorded} }
 }
 
 type recordedTransport struct {
@@ -56,19 +56,24 @@ type recordedTransport struct {
 	recorded func(timing.Request)
 }
 
-// exchange is a write under way. What the connection reports may come from any goroutine, and late.
+// exchange is a write under way, and the body of its answer. What the connection reports may come from any goroutine,
+// and late.
 type exchange struct {
+	io.ReadCloser   // of the answer
+	of              *recordedTransport
 	request         timing.Request
 	connected, sent atomic.Int64
+	hooks           httptrace.ClientTrace
+	once            sync.Once // the exchange is recorded
 }
 
 // RoundTrip sends a request.
-func (t recordedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *recordedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == http.MethodOptions {
 		return t.next.RoundTrip(req)
 	}
 	now := t.clock.Now()
-	x := &exchange{request: timing.Request{ID: newID(), Verb: req.Method, Path: req.URL.Path, Start: now,
+	x := &exchange{of: t, request: timing.Request{ID: newID(), Verb: req.Method, Path: req.URL.Path, Start: now,
 		Released: now}}
 	of, _ := req.Context().Value(traceKey{}).(*Trace)
 	if of != nil {
@@ -77,61 +82,64 @@ func (t recordedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 			of.Released = now
 		}
 	}
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn:      func(httptrace.GotConnInfo) { x.connected.Store(int64(t.clock.Now())) },
-		WroteRequest: func(httptrace.WroteRequestInfo) { x.sent.Store(int64(t.clock.Now())) },
-	})
-	req = req.WithContext(ctx) // a transport must not change its request
-	req.Header = req.Header.Clone()
-	req.Header.Set(auditID, x.request.ID.String())
-	answer, err := t.next.RoundTrip(req)
+	x.hooks.GotConn = func(httptrace.GotConnInfo) { x.connected.Store(int64(t.clock.Now())) }
+	x.hooks.WroteRequest = func(httptrace.WroteRequestInfo) { x.sent.Store(int64(t.clock.Now())) }
+	answer, err := t.next.RoundTrip(named(req.WithContext(httptrace.WithClientTrace(req.Context(), &x.hooks)),
+		x.request.ID.String()))
 	x.request.FirstByte = t.clock.Now()
 	if of != nil {
 		of.FirstByte = x.request.FirstByte
 	}
 	if err != nil {
 		x.request.Failed = err.Error()
-		t.end(x, x.request.FirstByte)
+		x.end()
 		return answer, err
 	}
 	x.request.Status = answer.StatusCode
-	answer.Body = &body{ReadCloser: answer.Body, ended: func() { t.end(x, t.clock.Now()) }}
+	x.ReadCloser, answer.Body = answer.Body, x
 	return answer, nil
 }
 
-// end records an exchange. An HTTP/2 connection may report that it has sent the request after the answer.
-func (t recordedTransport) end(x *exchange, at record.Time) {
-	q := x.request
-	q.Connected = min(record.Time(x.connected.Load()), q.FirstByte)
-	q.Sent = min(record.Time(x.sent.Load()), q.FirstByte)
-	q.End = at
-	t.recorded(q)
+// named gives a copy of a request its audit ID. The header of the original, which a transport must not change, shares
+// the values.
+func named(req *http.Request, id string) *http.Request {
+	header := make(http.Header, len(req.Header)+1)
+	for name, values := range req.Header {
+		header[name] = values
+	}
+	header[auditID] = []string{id}
+	req.Header = header
+	return req
 }
 
-// WrappedRoundTripper returns the transport below, as client-go asks for.
-func (t recordedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// body is the body of an answer that reports its end once.
-type body struct {
-	io.ReadCloser
-	once  sync.Once
-	ended func()
+// end records an exchange once. An HTTP/2 connection may report that it has sent the request after the answer.
+func (x *exchange) end() {
+	x.once.Do(func() {
+		q := x.request
+		q.Connected = min(record.Time(x.connected.Load()), q.FirstByte)
+		q.Sent = min(record.Time(x.sent.Load()), q.FirstByte)
+		q.End = x.of.clock.Now()
+		x.of.recorded(q)
+	})
 }
 
-// Read reports the end with the last byte.
-func (b *body) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
+// Read reads the answer; the exchange ends with the last byte.
+func (x *exchange) Read(into []byte) (int, error) {
+	n, err := x.ReadCloser.Read(into)
 	if err != nil {
-		b.once.Do(b.ended)
+		x.end()
 	}
 	return n, err
 }
 
-// Close reports the end of an answer that was not read to its end.
-func (b *body) Close() error {
-	b.once.Do(b.ended)
-	return b.ReadCloser.Close()
+// Close ends an exchange whose answer was not read to its end.
+func (x *exchange) Close() error {
+	x.end()
+	return x.ReadCloser.Close()
 }
+
+// WrappedRoundTripper returns the transport below, as client-go asks for.
+func (t *recordedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // newID returns a random UUID (RFC 9562, version 4).
 func newID() (id timing.ID) {

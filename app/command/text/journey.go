@@ -53,7 +53,8 @@ func (p *page) journeyHead(r *journey.Report) {
 	p.printf("Arriving:   %s\n", arriving)
 	ended := "- (on its way)"
 	if r.Ended != 0 {
-		ended = fmt.Sprintf("%s (%s), after %s and %s", moment(r.Ended), plain(string(r.End)), ns(r.Total()), count(r.Attempts, "attempt"))
+		ended = fmt.Sprintf("%s (%s), after %s and %s", moment(r.Ended), plain(string(r.End)), ns(r.Total()),
+			count(r.Attempts, "attempt"))
 	}
 	p.printf("Ended:      %s\n", ended)
 	lag := "-"
@@ -122,8 +123,8 @@ func requestRows(r *journey.Report, wide bool) [][]string {
 		if q.Status == 0 {
 			status = "none: " + plain(q.Failed)
 		}
-		row := []string{plain(q.Verb + " " + q.Resource), "+" + ns(q.Start-r.Began), status, ns(q.Throttle), ns(q.Connect),
-			ns(q.Send), ns(q.Server), ns(q.Answer)}
+		row := []string{plain(q.Verb + " " + q.Resource), "+" + ns(q.Start-r.Began), status, ns(q.Throttle),
+			ns(q.Connect), ns(q.Send), ns(q.Server), ns(q.Answer)}
 		if wide {
 			row = append(row, plain(q.AuditID))
 		}
