@@ -3,9 +3,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/apm/pods"
 	"github.com/kumiki-scheduler/kumiki/bench/ops"
 	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 )
 
 // bundleMost is the longest recording of a trial. A trace of a busy scheduler has some MB for each second.
@@ -67,7 +70,7 @@ func (m *matrix) withBundles(
 			if !failed() || err != nil {
 				return errors.Join(err, context.Cause(ctx))
 			}
-			return writeBundle(ctx, name, t.Scheduler, session, from, timesOf(g.watch.Pods(c.Namespaces, c.Labels)))
+			return writeBundle(ctx, name, g.s, session, from, timesOf(g.watch.Pods(c.Namespaces, c.Labels)))
 		}, nil
 	}
 }
@@ -92,7 +95,7 @@ func timesOf(list []ops.Pod) *pods.Times {
 // writeBundle writes a file that appears with its whole content or not at all. The session is nil for a scheduler that
 // serves nothing.
 func writeBundle(
-	ctx context.Context, name, scheduler string, session *outside.Session, from time.Time, times *pods.Times,
+	ctx context.Context, name string, s *testbed.Scheduler, session *outside.Session, from time.Time, times *pods.Times,
 ) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
@@ -107,20 +110,50 @@ func writeBundle(
 		}
 	}()
 	w := bundle.NewWriter(file)
-	w.Manifest.Tool, w.Manifest.Scheduler = "kumiki bench", scheduler
+	w.Manifest.Tool, w.Manifest.Scheduler = "kumiki bench", s.Name
 	if session != nil {
-		if err := session.End(ctx, w); err != nil {
+		if err := errors.Join(session.End(ctx, w), addTiming(ctx, s, w, from)); err != nil {
 			return err
 		}
 	} else {
 		w.Manifest.Began, w.Manifest.Ended = from.UTC(), time.Now().UTC()
 		for _, kind := range []bundle.Kind{bundle.Trace, bundle.CPU, bundle.Allocs, bundle.MetricsBefore,
 			bundle.MetricsAfter} {
-			w.AddMissing(bundle.Part{Kind: kind}, scheduler+" serves no profiles and no metrics")
+			w.AddMissing(bundle.Part{Kind: kind}, s.Name+" serves no profiles and no metrics")
 		}
 	}
 	if err := times.AddTo(w, from); err != nil {
 		return err
 	}
 	return w.Close()
+}
+
+// maxTimings is how many journeys are asked for, the most that kumiki answers with.
+const maxTimings = 10_000
+
+// addTiming adds kumiki's own record of the phases of pods since a moment, or why there is none.
+func addTiming(ctx context.Context, s *testbed.Scheduler, w *bundle.Writer, since time.Time) error {
+	path := fmt.Sprintf("/kumiki/v1/timing?limit=%d&since=%d", maxTimings, since.UnixNano())
+	part := bundle.Part{Kind: bundle.Timing, Source: path, Began: time.Now().UTC()}
+	text, err := readTiming(ctx, s, path)
+	part.Ended = time.Now().UTC()
+	if err != nil {
+		w.AddMissing(part, fmt.Sprintf("%s reports no phases of pods: %v", s.Name, err))
+		return nil
+	}
+	return w.Add(part, bytes.NewReader(text))
+}
+
+// readTiming returns an answer whose phases are checked.
+func readTiming(ctx context.Context, s *testbed.Scheduler, path string) ([]byte, error) {
+	answer, err := s.Fetch(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	text, err := io.ReadAll(io.LimitReader(answer, bundle.DefaultLimits.Part))
+	if err == nil {
+		_, err = pods.ReadJourneys(bytes.NewReader(text))
+	}
+	return text, err
 }

@@ -85,6 +85,9 @@ func checkBundle(t *testing.T, name string, n int) {
 		}
 		return
 	}
+	if part, has := b.Part(bundle.Timing); !has || part.Missing != "" && !strings.Contains(part.Missing, "404") {
+		t.Errorf("the phases of pods are %+v", part)
+	}
 	if p.Program != "kumiki" || p.CPU.Process == nil || len(p.Attempts) == 0 || p.Attempts[0].Count < int64(n) {
 		t.Errorf("program %q, CPU %+v, attempts %v, not observed %v", p.Program, p.CPU, p.Attempts, p.Unknown)
 	}

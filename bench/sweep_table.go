@@ -71,6 +71,8 @@ func fitText(f *scaling.Fit) string {
 	}
 	text += fmt.Sprintf("; residuals %.1f %%", 100*f.Error)
 	switch {
+	case f.Limit != nil && *f.Limit < 1.05:
+		text += "; more than one changes nothing"
 	case f.Limit != nil:
 		text += fmt.Sprintf("; no more than %.1f times the throughput of one", *f.Limit)
 	case f.Peak != nil:

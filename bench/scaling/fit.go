@@ -37,8 +37,8 @@ type Fit struct {
 	Kappa  *Estimate `json:"kappa,omitempty"`
 	// Error is the standard deviation of the relative residuals.
 	Error float64 `json:"relativeError,omitempty"`
-	// Limit is the largest speed-up that Amdahl's law allows, 1/σ; nil if σ may be 0. Peak is the N with the largest
-	// throughput by the USL; nil if κ may be 0.
+	// Limit is the largest speed-up that Amdahl's law allows, 1/σ and at least 1; nil if σ may be 0. Peak is the N with
+	// the largest throughput by the USL; nil if κ may be 0.
 	Limit *float64 `json:"limit,omitempty"`
 	Peak  *float64 `json:"peak,omitempty"`
 }
@@ -122,7 +122,7 @@ func (f *Fit) judge() {
 		return
 	}
 	if k == nil && s.Low > 0 {
-		limit := 1 / s.Value
+		limit := max(1/s.Value, 1)
 		f.Limit = &limit
 	}
 	if k != nil && k.Low > 0 && s.Value < 1 {

@@ -86,7 +86,7 @@ func TestWhatFollowsFromTheParameters(t *testing.T) {
 		t.Errorf("with a peak at 9: %+v, peak %v", u, u.Peak)
 	}
 	flat := Of(Amdahl, generated(500, 1, 0, 0.01, 3, 1))
-	if flat.Why != "" || flat.Sigma.Low > 1 || flat.Sigma.High < 1 {
+	if flat.Why != "" || flat.Sigma.Low > 1 || flat.Sigma.High < 1 || *flat.Limit < 1 {
 		t.Errorf("throughput that does not change is a serial share of 1: %+v", flat)
 	}
 	linear := Of(USL, generated(500, 0, 0, 0.01, 3, 2))
