@@ -36,7 +36,7 @@ var (
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles        = []string{"apm", "apm/bundle", "apm/outside"}
-	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim", "view"})
+	edges           = below(upToAnswers, partsOfKube, []string{"config", "host/...", "kube", "shadow", "sim/...", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -88,8 +88,14 @@ var graph = map[string]layer{
 	"host/...": {below(upToEngine, []string{"config", "host/..."}), "runs foreign plugins; the one side where their contract is known"},
 	"kube":     {below(upToAnswers, partsOfKube), "the edge to the API server: the loop and the lease join the parts below"},
 	"shadow":   {upToAnswers, "stands where the engine stands in the loop, and knows no more of the world than it does"},
-	"sim":      {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
-	"view":     {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+	"sim": {below(upToEngine, []string{"sim/bound"}),
+		"the edge to a virtual clock; it receives schedulers, and makes none"},
+	"view": {[]string{"record"}, "shows records and nothing else, so that it works on a file as on a live scheduler"},
+
+	"sim/bound": {nil, "limits for every scheduler; it knows none of them"},
+	"sim/scenario": {below(upToEngine, []string{"sim"}),
+		"files to simulations; it knows no configuration of schedulers"},
+	"sim/report": {[]string{"sim"}, "how results of simulations are shown; no more"},
 
 	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
 	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
@@ -116,7 +122,8 @@ var graph = map[string]layer{
 	"bench/ops":       {[]string{"bench/workload", "internal/testcluster"}, "works on an API server; it knows no scheduler"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, plugins, []string{"config", "app", "bench/usage"}), "measures the core alone, without an API server"},
-	"bench/gangs":     {below(upToEngine, plugins), "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
+	"bench/gangs": {below(upToEngine, plugins, []string{"sim"}),
+		"compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
 	"app/apptest": {below(upToEngine, []string{"core/cluster/convert", "app", "config", "kube/intake",
 		"internal/plugintest"}),
 		"tests for programs with custom plugins; imports testing, so no program imports it"},
