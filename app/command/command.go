@@ -157,13 +157,14 @@ List waiting pods:           kumiki queue -A
 List gangs:                  kumiki gangs -A
 Pause scheduling:            kumiki pause
 Find what takes the CPU:     kumiki profile record
+Try a change in virtual time: kumiki simulate SCENARIO
 Run it in a cluster:         kumiki scheduler --config FILE`,
 	}
 	root.AddCommand(
 		newUpCommand(io), newSchedulerCommand(io, "scheduler", plugins), newWhyCommand(io, plugins),
 		newCaptureCommand(io, plugins),
 		newShadowCommand(io), newQueueCommand(io), newGangsCommand(io), newReplayCommand(io, plugins),
-		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io),
+		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io), newSimulateCommand(io, plugins),
 		bench.NewCommand(), newConfigCommand(io, plugins), newVersionCommand(io),
 	)
 	return root

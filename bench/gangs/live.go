@@ -35,6 +35,13 @@ type player struct {
 	err       error
 }
 
+// event is an action of the workload.
+type event struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
 // Play runs a scenario for a scheduler that runs already, in a separate namespace, and cleans up afterwards. The
 // cluster must be empty otherwise.
 func Play(ctx context.Context, client kubernetes.Interface, s Scenario, scheduler, namespace string) (_ Result, err error) {

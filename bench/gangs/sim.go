@@ -3,21 +3,17 @@
 package gangs
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
-	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/sim"
 )
 
 // AttemptCost is the virtual time of an attempt for one pod: that of a scheduler of some 200 pods per second. An
@@ -40,51 +36,31 @@ func Styles() []Named {
 }
 
 // subject is a scheduler that a simulation runs: the engine, or a model of another scheduler.
-type subject interface {
-	Step(engine.Event) []engine.Effect
-	// Ready reports whether a Cycle would try something.
-	Ready() bool
-	// Binding returns how many pods have a node and are not seen bound.
-	Binding() int
-}
+type subject = sim.Stepper
 
-// simulation is a run of a scheduler on virtual time. Binds take no time.
+// simulation is a run of a scheduler on virtual time (package sim), with an ideal API server: binds take no time.
 type simulation struct {
-	s        Scenario
-	subject  subject
-	intake   *convert.Intake
-	tally    *Tally
-	now      time.Duration
-	due      []event
-	seq      int
-	pods     map[string]*pod // UID -> pod
-	wake     time.Duration   // as the scheduler asked
-	attempts int
+	sim.NoObserver
+	s     Scenario
+	w     *sim.World
+	tally *Tally
 }
 
-// event is an action of the workload.
-type event struct {
-	at  time.Duration
-	seq int
-	do  func()
+// batch is a batch of a scenario with its pods that are not gone.
+type batch struct {
+	m     *simulation
+	index int
+	pods  []*sim.Pod
 }
-
-type pod struct {
-	batch int // -1 for a probe
-	api   *cluster.Pod
-	bound bool
-}
-
-// start is the engine's time at 0: it takes 0 for no time.
-const start = 1000 * record.Second
 
 // Simulate runs a scenario under a style.
 func Simulate(s Scenario, style Named) Result {
-	return newSimulation(s, style).run()
-}
-
-func newSimulation(s Scenario, style Named) *simulation {
-	return &simulation{s: s, subject: style.start(), intake: convert.NewIntake(), tally: NewTally(s, style.Name), pods: map[string]*pod{}}
+	m := &simulation{s: s, tally: NewTally(s, style.Name)}
+	m.w = sim.New(sim.Setup{
+		Ideal: true, Observer: m, Model: sim.Model{Decision: AttemptCost},
+		Schedulers: []sim.Scheduler{{Name: style.Name, Make: func() sim.Stepper { return style.start() }}},
+	})
+	return m.run()
 }
 
 // start makes the scheduler, which knows no nodes and no pods.
@@ -107,161 +83,90 @@ func (m *simulation) run() Result {
 	s := m.s
 	for i := range s.Nodes {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
-		n.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(int64(s.Cores), apiresource.DecimalSI), v1.ResourcePods: apiresource.MustParse("110")}
-		m.step(engine.NodeSet{Node: m.intake.Node(n)})
+		n.Status.Allocatable = v1.ResourceList{
+			v1.ResourceCPU: *apiresource.NewQuantity(int64(s.Cores), apiresource.DecimalSI), v1.ResourcePods: apiresource.MustParse("110")}
+		m.w.AddNode(n)
 	}
-	m.step(engine.Synced{})
-	m.step(engine.Tick{Now: start})
+	m.w.Start()
 	for i, b := range s.Batches {
-		m.at(b.At, func() { m.create(i) })
+		one := &batch{m: m, index: i}
+		m.w.At(b.At, one.create)
 		if b.Dies > 0 {
-			m.at(b.Dies, func() { m.end(i) })
+			m.w.At(b.Dies, one.end)
 		}
 	}
 	if s.Probe > 0 {
-		m.at(s.Probe, m.probe)
+		m.w.At(s.Probe, m.probe)
 	}
-	for m.now < s.Until && !m.tally.Done() {
-		m.turn()
-	}
-	return m.tally.Result(m.attempts)
+	m.w.Run(sim.Limits{Until: s.Until, Done: m.tally.Done})
+	return m.tally.Result(m.w.Tallies()[0].Attempts)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-func (m *simulation) at(t time.Duration, do func()) {
-	m.seq++
-	e := event{t, m.seq, do}
-	i, _ := slices.BinarySearchFunc(m.due, e, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
-	m.due = slices.Insert(m.due, i, e)
-}
+// Passing counts the pods that have a node in the scheduler and wait for others.
+func (m *simulation) Passing(w *sim.World, _ time.Duration) { m.tally.Holding(w.Binding()) }
 
-// turn executes due events, or lets the engine try a unit, or advances the time.
-func (m *simulation) turn() {
-	switch {
-	case len(m.due) > 0 && m.due[0].at <= m.now:
-		e := m.due[0]
-		m.due = m.due[1:]
-		e.do()
-	case m.subject.Ready():
-		m.step(engine.Cycle{})
-	default:
-		next := m.s.Until
-		if len(m.due) > 0 {
-			next = min(next, m.due[0].at)
-		}
-		if m.wake > m.now {
-			next = min(next, m.wake)
-		}
-		m.pass(next)
-	}
-}
+// Advanced follows the time.
+func (m *simulation) Advanced(w *sim.World) { m.tally.At(w.Now()) }
 
-// pass advances the time.
-func (m *simulation) pass(to time.Duration) {
-	m.tally.Holding(m.holding())
-	m.now = to
-	m.tally.At(to)
-	m.step(engine.Tick{Now: start + record.Time(to)})
-}
-
-// holding returns how many pods have a node in the engine and wait for others.
-func (m *simulation) holding() int { return m.subject.Binding() }
-
-func (m *simulation) step(ev engine.Event) {
-	tried := 0
-	var binds []engine.Bind
-	for _, f := range m.subject.Step(ev) {
-		switch f := f.(type) {
-		case engine.Wake:
-			m.wake = time.Duration(f.At - start)
-		case engine.Bind:
-			binds = append(binds, f)
-		case engine.Decided:
-			tried = max(tried+1, triedIn(f.Decision))
-		}
-	}
-	for _, b := range binds {
-		m.bind(b)
-	}
-	if _, is := ev.(engine.Cycle); is {
-		m.attempts += tried
-		m.pass(m.now + time.Duration(max(tried, 1))*AttemptCost)
-	}
-}
-
-func triedIn(d record.Decision) int {
-	if d.Gang == nil {
-		return 0
-	}
-	return d.Gang.Tried
-}
-
-func (m *simulation) bind(b engine.Bind) {
-	p := m.pods[b.Pod.UID]
-	bound := *p.api
-	bound.NodeName = b.Node
-	p.api, p.bound = &bound, true
-	m.step(engine.BindDone{Pod: b.Pod, Node: b.Node})
-	m.step(engine.PodSet{Pod: &bound})
-	if p.batch < 0 {
-		return
-	}
-	if i := p.batch; m.tally.Bound(i) && m.s.Batches[i].Run > 0 {
-		m.at(m.now+m.s.Batches[i].Run, func() { m.end(i) })
-	}
-}
-
-func (m *simulation) create(i int) {
-	b := m.s.Batches[i]
-	for k := range b.Pods {
-		m.add(podName(b, k), i, "1", b)
-		m.tally.Came(i)
-	}
-}
-
-func (m *simulation) add(name string, batch int, cpu string, b Batch) *pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(0, int64(start)+int64(m.now)))}}
+// template returns a pod that requests cpu.
+func (m *simulation) template(cpu string) *sim.Template {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault}}
 	p.Spec.SchedulerName = v1.DefaultSchedulerName
-	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
-	compact := m.intake.Pod(p)
-	if b.Gang != "" {
-		compact.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: b.Gang}, Size: b.Size}
+	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
+	return m.w.Template(p)
+}
+
+// create creates the pods of a batch.
+func (b *batch) create() {
+	m, from := b.m, b.m.s.Batches[b.index]
+	t := m.template("1")
+	for k := range from.Pods {
+		n := sim.NewPod{Name: podName(from, k), Owner: b}
+		if from.Gang != "" {
+			n.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation,
+				Namespace: v1.NamespaceDefault, Name: from.Gang}, Size: from.Size}
+		}
+		if from.Running {
+			n.Node = nodeName(0)
+		}
+		b.pods = append(b.pods, m.w.Create(t, n))
+		m.tally.Came(b.index)
 	}
-	one := &pod{batch: batch, api: compact}
-	m.pods[name] = one
-	if b.Running {
-		compact.NodeName, one.bound = nodeName(0), true
-		m.tally.Bound(batch)
-	}
-	m.step(engine.PodSet{Pod: compact})
-	return one
 }
 
 // end deletes the pods of a batch.
-func (m *simulation) end(i int) {
-	b := m.s.Batches[i]
-	for k := range b.Pods {
-		name := podName(b, k)
-		p := m.pods[name]
-		if p == nil {
-			continue
+func (b *batch) end() {
+	for _, p := range b.pods {
+		if p.BoundAt >= 0 {
+			b.m.tally.Ended(b.index)
 		}
-		delete(m.pods, name)
-		if p.bound {
-			m.tally.Ended(i)
-		}
-		m.step(engine.PodGone{Pod: p.api.Ref()})
+		b.m.w.Delete(p, sim.Deleted)
+	}
+	b.pods = nil
+}
+
+// Binds follows a pod that has a node. The batch runs for its time from when all of them have one.
+func (b *batch) Binds(p *sim.Pod) {
+	if run := b.m.s.Batches[b.index].Run; b.m.tally.Bound(b.index) && run > 0 && p.By >= 0 {
+		b.m.w.After(run, b.end)
 	}
 }
 
+// Runs does nothing.
+func (b *batch) Runs(*sim.Pod) {}
+
+// Leaves does nothing.
+func (b *batch) Leaves(*sim.Pod, sim.End) {}
+
+// Ended does nothing.
+func (b *batch) Ended(*sim.Pod, sim.End) {}
+
 // probe creates a pod without requests, and deletes it after a second.
 func (m *simulation) probe() {
-	name := fmt.Sprintf("probe-%d", m.now/time.Second)
-	p := m.add(name, -1, "0", Batch{})
-	m.at(m.now+time.Second, func() {
-		delete(m.pods, name)
-		m.step(engine.PodGone{Pod: p.api.Ref()})
-	})
-	m.at(m.now+m.s.Probe, m.probe)
+	p := m.w.Create(m.template("0"), sim.NewPod{Name: fmt.Sprintf("probe-%d", m.w.Now()/time.Second)})
+	m.w.After(time.Second, func() { m.w.Delete(p, sim.Deleted) })
+	m.w.After(m.s.Probe, m.probe)
 }

@@ -37,7 +37,7 @@ var (
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pods", "apm/timeline"}
 	edges           = below(upToAnswers, partsOfKube,
-		[]string{"config", "host/...", "kube", "shadow", "sim", "timing", "view"})
+		[]string{"config", "host/...", "kube", "shadow", "sim", "sim/report", "sim/scenario", "timing", "view"})
 )
 
 // graph is the import graph of kumiki: package -> what it may import directly. Arrows point down; packages of one
@@ -92,11 +92,17 @@ var graph = map[string]layer{
 	"kube": {below(upToAnswers, partsOfKube, []string{"timing"}),
 		"the edge to the API server: the loop and the lease join the parts below"},
 	"shadow": {upToAnswers, "stands where the engine stands in the loop, and knows no more of the world than it does"},
-	"sim":    {below(upToEngine, []string{"config"}), "the edge to a virtual clock"},
+	"sim": {below(upToEngine, []string{"sim/bound"}),
+		"the edge to a virtual clock; it receives schedulers, and makes none"},
 	"timing": {[]string{"record"},
 		"records moments that it is given; it reads no clock and knows neither engine nor loop"},
 	"view": {[]string{"record", "timing"},
 		"shows records and nothing else, so that it works on a file as on a live scheduler"},
+
+	"sim/bound": {nil, "limits for every scheduler; it knows none of them"},
+	"sim/scenario": {below(upToEngine, []string{"sim"}),
+		"files to simulations; it knows no configuration of schedulers"},
+	"sim/report": {[]string{"sim"}, "how results of simulations are shown; no more"},
 
 	"apm": {[]string{"record", "apm/bundle", "apm/pods", "apm/timeline"},
 		"analyses files of any scheduler; of kumiki it knows records"},
@@ -133,7 +139,8 @@ var graph = map[string]layer{
 	"bench/scaling":   {nil, "formulas alone; it measures nothing"},
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, plugins, []string{"config", "app", "bench/usage"}), "measures the core alone, without an API server"},
-	"bench/gangs":     {below(upToEngine, plugins), "compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
+	"bench/gangs": {below(upToEngine, plugins, []string{"sim"}),
+		"compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
 	"app/apptest": {below(upToEngine, []string{"core/cluster/convert", "app", "config", "host/...", "kube/intake",
 		"internal/plugintest"}),
 		"tests for programs with custom plugins; imports testing, so no program imports it"},

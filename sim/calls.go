@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// calls are calls of one kind to the API server, of which a bounded number is on the way.
+type calls struct {
+	s        *scheduler
+	limit    int // 0 for none
+	inFlight int
+	sent     uint64
+	waiting  []call // in the order in which they were requested
+}
+
+// call is one call; do runs when the API server has handled it.
+type call struct {
+	bind *engine.Bind // nil if it is none
+	do   func()
+}
+
+// send sends a call as soon as the limit allows it.
+func (c *calls) send(x call) {
+	if c.s.w.setup.Ideal {
+		x.do()
+		return
+	}
+	if c.limit > 0 && c.inFlight >= c.limit {
+		c.waiting = append(c.waiting, x)
+		return
+	}
+	c.inFlight++
+	c.sent++
+	w := c.s.w
+	number := c.sent
+	if c == &c.s.patches {
+		number |= 1 << 63
+	}
+	latency := w.setup.Model.Call.draw(mix(w.setup.Seed, streamCall, uint64(c.s.index), number))
+	w.agenda.add(w.now+latency, c == &c.s.patches, func() {
+		c.inFlight--
+		x.do()
+		if len(c.waiting) > 0 {
+			next := c.waiting[0]
+			c.waiting = c.waiting[1:]
+			c.send(next)
+		}
+	})
+}
+
+// recall withdraws a bind that was not sent yet, and reports whether there was one.
+func (c *calls) recall(r engine.Recall) bool {
+	for i, x := range c.waiting {
+		if x.bind != nil && x.bind.Pod.UID == r.Pod.UID && x.bind.Decision == r.Decision {
+			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// act carries out effects.
+func (s *scheduler) act(effects []engine.Effect) {
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Bind:
+			s.unanswered++
+			s.writes.send(call{&f, func() { s.bind(f) }})
+		case engine.Recall:
+			if s.writes.recall(f) {
+				s.answer(engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindRecalled, Message: "recalled"})
+			}
+		case engine.Prepare:
+			s.unanswered++
+			s.tally.Unsupported++
+			s.writes.send(call{do: func() {
+				s.answer(engine.WritesDone{Pod: f.Pod, Decision: f.Decision,
+					Message: "the simulator has no volumes and no devices"})
+			}})
+		case engine.Evict:
+			s.unanswered++
+			s.evict(f)
+		case engine.Condition, engine.Nominate:
+			if !s.w.setup.Ideal {
+				s.patches.send(call{do: func() { s.w.patch(f) }})
+			}
+		}
+	}
+}
+
+// bind is the API server's handling of a bind: it may be lost before or after it.
+func (s *scheduler) bind(b engine.Bind) {
+	w := s.w
+	p := w.pods[cluster.UID(b.Pod.UID)]
+	m := &w.setup.Model
+	fate := 1.0
+	if p != nil {
+		p.binds++
+		fate = unit(mix(w.setup.Seed, streamFate, p.Number, p.binds))
+	}
+	switch {
+	case w.now < s.failsUntil || fate < m.Failed:
+		s.tally.Failed++
+		s.answer(engine.BindDone{Pod: b.Pod, Outcome: engine.BindFailed, Message: "the API server is not available"})
+	case fate < m.Failed+m.Lost:
+		s.tally.Unknown++
+		if fate < m.Failed+m.Lost/2 {
+			w.bind(b, s)
+			w.showBind(p)
+		}
+		w.After(m.Reread, func() { s.answer(w.reread(b)) })
+	default:
+		outcome := w.bind(b, s)
+		s.answer(outcome)
+		if outcome.Outcome == engine.Bound {
+			w.showBind(p)
+		}
+	}
+}
+
+// reread returns the outcome of a bind whose answer was lost, from what the API server has.
+func (w *World) reread(b engine.Bind) engine.BindDone {
+	out := engine.BindDone{Pod: b.Pod, Node: b.Node}
+	p := w.pods[cluster.UID(b.Pod.UID)]
+	switch {
+	case p == nil:
+		out.Outcome, out.Message = engine.PodVanished, "the pod is gone"
+	case p.Record.NodeName == "":
+		out.Outcome, out.Message = engine.BindFailed, "the answer was lost, and the pod is not bound"
+	case p.Record.NodeName != b.Node:
+		out.Outcome, out.Node, out.Message = engine.BoundElsewhere, p.Record.NodeName, "bound elsewhere"
+	}
+	return out
+}
+
+// evict deletes victims: the last one after all others.
+func (s *scheduler) evict(e engine.Evict) {
+	s.tally.Victims += len(e.Victims)
+	for _, d := range e.Denominate {
+		s.patches.send(call{do: func() { s.w.patch(engine.Nominate{Pod: d}) }})
+	}
+	kill := func(list []record.PodRef) {
+		for _, v := range list {
+			if p := s.w.pods[cluster.UID(v.UID)]; p != nil {
+				s.w.Delete(p, Evicted)
+			}
+		}
+	}
+	finish := func() { s.answer(engine.EvictDone{For: e.For, Decision: e.Decision}) }
+	victims := append([]record.PodRef(nil), e.Victims...)
+	n := len(victims)
+	if n < 2 {
+		s.writes.send(call{do: func() { kill(victims); finish() }})
+		return
+	}
+	s.writes.send(call{do: func() {
+		kill(victims[:n-1])
+		s.writes.send(call{do: func() { kill(victims[n-1:]); finish() }})
+	}})
+}
