@@ -33,7 +33,8 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfilePodCommand(io),
-		newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(), newProfileExportCommand(io))
+		newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(),
+		newProfileExportCommand(io))
 	return c
 }
 

@@ -185,7 +185,8 @@ func (e *Engine) gangRejection(a gang.Attempt) record.Decision {
 	if a.Answer.Verdict == gang.Failed {
 		d.Verdict = record.AttemptFailed
 	}
-	if h, held := e.blocked.Held(); held && len(h.Pods) > 0 && h.Gang != a.Gang && a.Answer.Verdict == gang.Unschedulable {
+	h, held := e.blocked.Held()
+	if held && len(h.Pods) > 0 && h.Gang != a.Gang && a.Answer.Verdict == gang.Unschedulable {
 		d.Message += fmt.Sprintf(" Room for %d pods is held for gang %s.", len(h.Pods), h.Gang)
 	}
 	if a.Surplus {
