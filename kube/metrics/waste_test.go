@@ -99,3 +99,19 @@ func TestReportSince(t *testing.T) {
 		t.Errorf("waste %+v", w)
 	}
 }
+
+// TestAGangThatIsPlacedInPart: a gang whose surplus members go back to the queue was not woken for nothing.
+func TestAGangThatIsPlacedInPart(t *testing.T) {
+	m, _ := counted()
+	w := newWaste()
+	move := func(from, to record.SubQueue, event string) engine.Effect {
+		return engine.Moved{Move: record.QueueMove{Gang: "ns/g", From: from, To: to, Event: event, Hint: "P"}}
+	}
+	w.follow(m, engine.Tick{}, []engine.Effect{move(record.Gated, record.Active, "PodAdd")}, measuredStep{})
+	w.follow(m, engine.Cycle{}, []engine.Effect{
+		engine.Decided{Decision: record.Decision{Verdict: record.Placed}}, move(record.InFlight, record.Unschedulable, "Stay"),
+	}, measuredStep{})
+	if r := w.report(); len(r.WakeUps) != 1 || r.WakeUps[0].Woken != 1 || r.WakeUps[0].Useless != 0 || len(w.woken) != 0 {
+		t.Errorf("%+v, follows %v", r, w.woken)
+	}
+}
