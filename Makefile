@@ -156,6 +156,10 @@ component: build ## bin/component, and the controller of another project that it
 	$(GOBUILD) -o bin/component ./internal/ecosystem/cmd/component
 	bin/component build $(COMPONENT)
 
+.PHONY: controllers-off
+controllers-off: ## turn off each controller of the local cluster in turn: its scenario must fail; about 20 minutes
+	$(GO) -C localcluster test -count 1 -timeout 60m -v -tags controllersoff . -run '^TestScenariosNeedTheirControllers$$'
+
 .PHONY: architecture
 architecture: ## write the diagram of packages in docs/architecture.md
 	$(GO) run ./internal/lint/architecture
@@ -250,6 +254,11 @@ CASES ?= .*
 reliability: build conformance-upstream ## bad inputs and faults, for kumiki and for kube-scheduler (CASES='B.*' ARGS="--runs 3 -o markdown")
 	@$(GOBUILD) -o bin/reliability ./internal/reliability/cmd/reliability
 	@bin/reliability --cases '$(CASES)' $(ARGS)
+
+.PHONY: profile-check
+profile-check: build conformance-upstream ## inject bottlenecks on a local cluster and compare them with what kumiki profile why names (CASES='api.*' ARGS="--seeds 1")
+	@$(GOBUILD) -o bin/profilecheck ./internal/profilecheck/cmd/profilecheck
+	@bin/profilecheck --cases '$(CASES)' --localcluster bin $(ARGS)
 
 .PHONY: mutants
 mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)

@@ -31,6 +31,8 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
+	// Samples is the state of the scheduler at short intervals, as package samples writes it.
+	Samples Kind = "samples"
 )
 
 // Manifest describes a bundle.

@@ -19,6 +19,7 @@ var fileNames = map[Kind]string{
 	Allocs:        "allocs.pb.gz",
 	MetricsBefore: "metrics-before.txt",
 	MetricsAfter:  "metrics-after.txt",
+	Samples:       "samples.json",
 }
 
 // Writer writes one bundle. The manifest is written by Close, since it has the digests of the parts.

@@ -28,11 +28,13 @@ func newProfileCommand(io streams) *cobra.Command {
 		Long: `Record a profile of a running scheduler, kumiki or an unmodified kube-scheduler, and show which lanes,
 functions and plugins use the CPU, inside the scheduling loop and outside of it, and what they wait for.`,
 		Example: `  kumiki profile record -f slow.kumiki
+  kumiki profile why slow.kumiki
   kumiki profile top slow.kumiki`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileExportCommand(io))
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileWhyCommand(io),
+		newProfileExportCommand(io))
 	return c
 }
 
@@ -56,7 +58,14 @@ may be kumiki or kube-scheduler; it needs no restart and no flag. You need get o
 			if seconds < 1 || seconds > outside.MaxSeconds {
 				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, seconds)}
 			}
-			return recordProfile(c.Context(), io, &find, seconds, file)
+			if file == "" {
+				file = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
+			}
+			if err := recordProfile(c.Context(), io, &find, seconds, file); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(io.Out, file)
+			return err
 		},
 	}
 	find.addAnyFlags(c)
@@ -80,20 +89,12 @@ func recordProfile(ctx context.Context, io streams, find *finder, seconds int, n
 		return fmt.Errorf("%w; if you can reach the scheduler's port, name it with --scheduler-endpoint", err)
 	}
 	defer client.Close()
-	if name == "" {
-		name = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
-	}
-	err = writeFile(name, func(file *os.File) error {
+	return writeFile(name, func(file *os.File) error {
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
-		return outside.Record(ctx, client, w, outside.Options{Seconds: seconds,
+		return outside.Record(ctx, client, w, outside.Options{Seconds: seconds, API: find.apiServer(),
 			Progress: func(line string) { fmt.Fprintln(io.Err, line) }})
 	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(io.Out, name)
-	return err
 }
 
 // writeFile writes a file that appears with its whole content or not at all.
