@@ -255,6 +255,11 @@ reliability: build conformance-upstream ## bad inputs and faults, for kumiki and
 	@$(GOBUILD) -o bin/reliability ./internal/reliability/cmd/reliability
 	@bin/reliability --cases '$(CASES)' $(ARGS)
 
+.PHONY: profile-check
+profile-check: build conformance-upstream ## inject bottlenecks on a local cluster and compare them with what kumiki profile why names (CASES='api.*' ARGS="--seeds 1")
+	@$(GOBUILD) -o bin/profilecheck ./internal/profilecheck/cmd/profilecheck
+	@bin/profilecheck --cases '$(CASES)' --localcluster bin $(ARGS)
+
 .PHONY: mutants
 mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)
 	$(GO) run ./internal/mutation/mutants $(FAULTS)

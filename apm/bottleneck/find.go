@@ -138,7 +138,9 @@ func (f *finder) bucket(b *Bucket) {
 		f.total += weight
 		switch {
 		case s.delays():
-			f.service += weight * f.parts(s, s, weight)
+			if rest := weight * f.parts(s, s, weight); !f.w.Evidence.Unmeasured[s] {
+				f.service += rest
+			}
 		default:
 			f.queue(b, s, weight)
 		}

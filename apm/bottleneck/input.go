@@ -95,6 +95,8 @@ type Evidence struct {
 	// Parts are shares of the time of a stage: of the time at capacity for the loop and the inbox, of all time that
 	// pods spend in them for the other stages. Those of one stage add up to 1 at most.
 	Parts [Stages][]Part
+	// Unmeasured is set for a stage whose time cannot be divided into service and causes: it stays unexplained.
+	Unmeasured [Stages]bool
 	// InFlight bounds the binds in flight, DecidedAhead the decisions without an outcome.
 	InFlight, DecidedAhead Limit
 	// Blocked is why the loop was blocked, if no stage behind it was at capacity; nil means DecidedAhead.

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what Find says into the scenarios
 //	held REASON PODS
 //	part STAGE CAUSE SHARE  a share of the stage's time
 //	limit in-flight|decided-ahead VALUE DEFAULT
-//	blocked CAUSE, retried SHARE, flushed SHARE, waited SECONDS, unobserved CAUSE WHY
+//	blocked CAUSE, retried SHARE, flushed SHARE, waited SECONDS, unobserved CAUSE WHY, unmeasured STAGE
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 10 {
@@ -132,6 +132,8 @@ func window(t *testing.T, input string) (w Window) {
 		case "waited":
 			d := time.Duration(number(t, f[1]) * float64(time.Second))
 			e.Waited = &d
+		case "unmeasured":
+			e.Unmeasured[stage(t, f[1])] = true
 		case "unobserved":
 			e.Unobserved = map[Cause]string{causeOf(t, f[1]): strings.Join(f[2:], " ")}
 		default:

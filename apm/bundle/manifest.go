@@ -39,6 +39,8 @@ const (
 	Audit Kind = "audit-log"
 	// Work is the amounts of work, CPU time and waste of kumiki's core during the recording (record.WorkReport).
 	Work Kind = "work"
+	// Samples is the state of the scheduler at short intervals, as package samples writes it.
+	Samples Kind = "samples"
 )
 
 // Manifest describes a bundle.

@@ -23,6 +23,7 @@ var fileNames = map[Kind]string{
 	Timing:        "timing.json",
 	Audit:         "audit.jsonl",
 	Work:          "work.json",
+	Samples:       "samples.json",
 }
 
 // Writer writes one bundle. The manifest is written by Close, since it has the digests of the parts.

@@ -28,6 +28,8 @@ type Source interface {
 type Options struct {
 	// Seconds is the duration of the trace, from 1 to MaxSeconds.
 	Seconds int
+	// API, if set, is the API server of the scheduler, with the permissions of the user.
+	API Source
 	// Progress, if set, gets lines about what happens.
 	Progress func(line string)
 	// Also, if set, adds other parts to the bundle after the recording.
@@ -53,7 +55,7 @@ func Record(ctx context.Context, from Source, w *bundle.Writer, o Options) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.Seconds)*time.Second+grace)
 	defer cancel()
-	r := &recorder{from: from, progress: o.Progress}
+	r := &recorder{from: from, progress: o.Progress, sampler: newSampler(from, o.API)}
 	defer r.close()
 	w.Manifest.Began, w.Manifest.Seconds = time.Now().UTC(), o.Seconds
 	r.record(ctx, o.Seconds)
@@ -93,6 +95,7 @@ type fetched struct {
 type recorder struct {
 	from     Source
 	mu       sync.Mutex
+	sampler  *sampler
 	progress func(string) // called with mu held
 	got      []fetched    // guarded by mu
 }
@@ -122,9 +125,32 @@ func (r *recorder) record(ctx context.Context, seconds int) {
 	case <-time.After(lead):
 	}
 	r.fetch(ctx, request{kind: bundle.MetricsBefore, path: "/metrics"})
+	defer r.sampled(ctx)()
 	r.fetch(ctx, request{kind: bundle.Trace, path: fmt.Sprintf("/debug/pprof/trace?seconds=%d", seconds),
 		begun: func() { r.say("the trace has begun") }})
 	r.fetch(ctx, request{kind: bundle.MetricsAfter, path: "/metrics"})
+}
+
+// sampled takes samples until the returned function is called, which adds them as a part.
+func (r *recorder) sampled(ctx context.Context) (stop func()) {
+	f := fetched{part: bundle.Part{Kind: bundle.Samples, Source: "/metrics", Began: time.Now().UTC()}}
+	r.sampler.doc.Before = r.sampler.apiMetrics(ctx)
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.sampler.run(running)
+	}()
+	return func() {
+		cancel()
+		<-ended
+		r.sampler.doc.After = r.sampler.apiMetrics(ctx)
+		f.file, f.err = r.sampler.spool()
+		f.part.Ended = time.Now().UTC()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.got = append(r.got, f)
+	}
 }
 
 // fetch fetches one part into a temporary file.
@@ -151,12 +177,10 @@ func (r *recorder) spool(ctx context.Context, q request) (*os.File, error) {
 
 // spoolAnswer writes an answer into a temporary file, and calls begun, if it is set, with the first byte.
 func spoolAnswer(answer io.Reader, begun func()) (*os.File, error) {
-	file, err := os.CreateTemp("", "kumiki-profile-*")
+	file, err := temporary()
 	if err != nil {
-		return nil, fmt.Errorf("creating a temporary file: %w", err)
+		return nil, err
 	}
-	// Without a name the file goes away with the process. Where that is not possible, close removes it.
-	os.Remove(file.Name())
 	content := bufio.NewReader(answer)
 	if _, err := content.Peek(1); err == nil && begun != nil {
 		begun()
@@ -177,6 +201,17 @@ func spoolAnswer(answer io.Reader, begun func()) (*os.File, error) {
 		file.Close()
 		return nil, err
 	}
+	return file, nil
+}
+
+// temporary creates a file without a name, so that it goes away with the process. Where that is not possible, close
+// removes it.
+func temporary() (*os.File, error) {
+	file, err := os.CreateTemp("", "kumiki-profile-*")
+	if err != nil {
+		return nil, fmt.Errorf("creating a temporary file: %w", err)
+	}
+	os.Remove(file.Name())
 	return file, nil
 }
 

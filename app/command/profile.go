@@ -28,12 +28,13 @@ func newProfileCommand(io streams) *cobra.Command {
 		Long: `Record a profile of a running scheduler, kumiki or an unmodified kube-scheduler, and show which lanes,
 functions and plugins use the CPU, inside the scheduling loop and outside of it, and what they wait for.`,
 		Example: `  kumiki profile record -f slow.kumiki
+  kumiki profile why slow.kumiki
   kumiki profile top slow.kumiki`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfilePodCommand(io),
-		newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(),
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileWhyCommand(io),
+		newProfilePodCommand(io), newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(),
 		newProfileExportCommand(io))
 	return c
 }
@@ -61,7 +62,14 @@ showed them bound. What is denied is missing in the file, with the reason.`,
 			if o.seconds < 1 || o.seconds > outside.MaxSeconds {
 				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, o.seconds)}
 			}
-			return recordProfile(c.Context(), io, &find, file, o)
+			if file == "" {
+				file = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
+			}
+			if err := recordProfile(c.Context(), io, &find, file, o); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(io.Out, file)
+			return err
 		},
 	}
 	find.addAnyFlags(c)
@@ -96,13 +104,11 @@ func recordProfile(ctx context.Context, io streams, find *finder, name string, o
 		return fmt.Errorf("%w; if you can reach the scheduler's port, name it with --scheduler-endpoint", err)
 	}
 	defer client.Close()
-	if name == "" {
-		name = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
-	}
-	err = writeFile(name, func(file *os.File) error {
+	return writeFile(name, func(file *os.File) error {
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
-		to := outside.Options{Seconds: o.seconds, Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
+		to := outside.Options{Seconds: o.seconds, API: find.apiServer(),
+			Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
 		also := []func(*bundle.Writer) error{
 			func(w *bundle.Writer) error { return addTiming(ctx, client, w, o.audit) },
 		}
@@ -128,11 +134,6 @@ func recordProfile(ctx context.Context, io streams, find *finder, name string, o
 		}
 		return outside.Record(ctx, client, w, to)
 	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(io.Out, name)
-	return err
 }
 
 // writeFile writes a file that appears with its whole content or not at all.

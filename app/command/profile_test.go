@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -26,9 +27,12 @@ import (
 func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	scrapes := 0
+	var traced atomic.Bool // the trace was recorded; metrics are sampled meanwhile
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
-		scrapes++
+		scrapes := 1
+		if traced.Load() {
+			scrapes = 2
+		}
 		fmt.Fprintf(w, "process_start_time_seconds 5\nprocess_cpu_seconds_total %d\n", 10*scrapes)
 		fmt.Fprintf(w, "scheduler_schedule_attempts_total{profile=\"p\",result=\"scheduled\"} %d\n", 3*scrapes)
 	})
@@ -39,7 +43,10 @@ func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
 			"waste": {"wakeUps": [{"plugin": "NodePorts", "event": "AssignedPodDelete", "woken": 4, "useless": 3, "measured": 3, "cpuNs": 3000}],
 			"flushed": 7, "recalledBinds": 2, "uselessEvictions": 3, "fullScans": 4, "decisions": 5}}`)
 	})
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("/debug/pprof/trace", func(w http.ResponseWriter, r *http.Request) {
+		defer traced.Store(true)
+		pprof.Trace(w, r)
+	})
 	mux.HandleFunc("/debug/pprof/allocs", pprof.Handler("allocs").ServeHTTP)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := denied[r.URL.Path]; code != 0 {

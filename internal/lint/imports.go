@@ -35,7 +35,7 @@ var (
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
 	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pods", "apm/timeline"}
+	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pipeline", "apm/pods", "apm/timeline"}
 	edges           = below(upToAnswers, partsOfKube,
 		[]string{"config", "host/...", "kube", "shadow", "sim", "sim/report", "sim/scenario", "timing", "view"})
 )
@@ -110,10 +110,13 @@ var graph = map[string]layer{
 	"apm/compare":  {[]string{"apm", "apm/pods"}, "compares analyses; it reads no file"},
 	"apm/pods":     {[]string{"apm/bundle"}, "times of pods as a part of a file; it knows no scheduler"},
 	"apm/timeline": {nil, "spans and their forms for other tools; it knows neither traces nor schedulers"},
-	"apm/outside":  {[]string{"apm/bundle"}, "records any scheduler through the endpoints that it serves"},
+	"apm/outside":  {[]string{"apm/bundle", "apm/samples"}, "records any scheduler through the endpoints that it serves"},
 
 	"apm/bottleneck": {nil, "names causes from numbers; where these come from is above it"},
 	"apm/journey":    {[]string{"apm/bundle", "record"}, "one pod's way, from a file or an answer; it knows no scheduler"},
+	"apm/samples":    {nil, "one part of a bundle, for what records and what reads it"},
+	"apm/pipeline": {[]string{"apm", "apm/bottleneck", "apm/bundle", "apm/samples"},
+		"what files say of the stages of a scheduler; the finder knows no file"},
 
 	"kube/call": {[]string{"record", "timing"},
 		"limits, waits and times of calls to the API server; every part of kube has them"},
@@ -149,7 +152,7 @@ var graph = map[string]layer{
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask": {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record", "apm", "apm/compare", "apm/journey"},
+	"app/command/text": {[]string{"record", "apm", "apm/bottleneck", "apm/compare", "apm/journey"},
 		"how records and profiles look at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
@@ -179,6 +182,10 @@ var graph = map[string]layer{
 	"internal/learntest":   {[]string{"internal/testcluster"}, "runs the commands of docs/learn; it knows only what a reader can type"},
 	"internal/reliability/...": {[]string{"internal/e2e/checker", "internal/fault", "internal/reliability/...", "internal/testcluster"},
 		"judges the programs from outside, and kube-scheduler by the same measure, so knows nothing of kumiki's inside"},
+	"internal/profilecheck/...": {[]string{"apm/bottleneck", "apm/bundle", "apm/pipeline", "internal/fault",
+		"internal/profilecheck/...", "internal/testcluster"},
+		"judges the analysis of profiles from outside; it starts kumiki as a program"},
+
 	"internal/testcluster": {[]string{"internal/build"}, "starts a real cluster for tests of any layer"},
 	"internal/build":       {nil, "runs before anything is built, so it needs the standard library alone"},
 	"internal/build/first": {[]string{"internal/build"}, "runs before anything is built, so it needs the standard library alone"},
