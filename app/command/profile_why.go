@@ -66,7 +66,7 @@ func whySlow(ctx context.Context, io streams, find *finder, seconds int, a []str
 		}
 		defer os.RemoveAll(dir)
 		name = filepath.Join(dir, "why.kumiki")
-		if err := recordProfile(ctx, io, find, seconds, name); err != nil {
+		if err := recordProfile(ctx, io, find, name, recordOptions{seconds: seconds}); err != nil {
 			return nil, err
 		}
 	}
