@@ -154,6 +154,7 @@ func TestFrozenWatchDelays(t *testing.T) {
 	s := newStage(1, DefaultModel(), 1, kumiki("a"))
 	s.w.Freeze(0, time.Minute)
 	s.load(&Workload{Name: "w", Kind: Pods, Pod: asking("1", 0), First: time.Second})
+	s.load(&Workload{Name: "meanwhile", Kind: Pods, Pod: asking("1", 0), First: 30 * time.Second})
 	r := s.run(time.Hour)
 	if got := r.number(t, "timeToBind.max"); got < 59 || got > 60 {
 		t.Errorf("bound after %v s", got)
@@ -170,6 +171,28 @@ func TestBindsFailAndLoseAnswers(t *testing.T) {
 	r.expect(t, map[string]float64{"pods.bound": 16, "pods.pending": 0, "overcommits": 0, "binds": 16})
 	if r.number(t, "failedBinds") == 0 || r.number(t, "unknownBinds") == 0 {
 		t.Errorf("failed %v, unknown %v", r.number(t, "failedBinds"), r.number(t, "unknownBinds"))
+	}
+}
+
+// TestRereadTellsTheTruth: what a scheduler reads after it lost the answer of a bind is what the API server has.
+func TestRereadTellsTheTruth(t *testing.T) {
+	s := newStage(1, DefaultModel(), 2, kumiki("a"))
+	p := s.w.Create(s.w.Template(asking("1", 0)), NewPod{Name: "p"})
+	b := engine.Bind{Pod: p.Record.Ref(), Node: "n0"}
+	if got := s.w.reread(b); got.Outcome != engine.BindFailed {
+		t.Errorf("a pod that is not bound: %+v", got)
+	}
+	s.w.bind(b, s.w.schedulers[0])
+	if got := s.w.reread(b); got.Outcome != engine.Bound {
+		t.Errorf("a pod that is bound: %+v", got)
+	}
+	b.Node = "n1"
+	if got := s.w.reread(b); got.Outcome != engine.BoundElsewhere || got.Node != "n0" {
+		t.Errorf("a pod that is bound elsewhere: %+v", got)
+	}
+	s.w.Vanish(p, Deleted)
+	if got := s.w.reread(b); got.Outcome != engine.PodVanished {
+		t.Errorf("a pod that is gone: %+v", got)
 	}
 }
 
