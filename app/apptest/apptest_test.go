@@ -102,7 +102,7 @@ func TestACustomPluginIsNotCached(t *testing.T) {
 
 // TestScenarioOfPreemption: evictions are part of a scenario.
 func TestScenarioOfPreemption(t *testing.T) {
-	got, err := play(app.Plugins{}, configuration(t, "- schedulerName: default-scheduler\n"),
+	got, err := Play(app.Plugins{}, configuration(t, "- schedulerName: default-scheduler\n"),
 		"node n\npod low cpu=3\npod high cpu=3 priority=5\npod-gone high\nwait 10\n")
 	want := "node n\npod low cpu=3\n  low runs on n, 1 of 1 nodes fit, score 417\npod high cpu=3 priority=5\n"
 	if err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, "  low is evicted for high\n") ||
@@ -121,7 +121,7 @@ func TestMistakesInAScenario(t *testing.T) {
 		"pod p priority=low": `pod p: priority "low"`,
 		"wait long":          `"long" is no number`,
 	} {
-		if _, err := play(app.Plugins{}, file, script); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Play(app.Plugins{}, file, script); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", script, err, want)
 		}
 	}

@@ -80,7 +80,7 @@ pod third
 			script.WriteString(line)
 		}
 	}
-	if got, err := play(plugins, file, script.String()); err != nil || got != want {
+	if got, err := Play(plugins, file, script.String()); err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
 	for script, want := range map[string]string{
@@ -90,7 +90,7 @@ pod third
 		"object StorageClass":                 "object StorageClass: without a name",
 		"object StorageClass c {provisoner:}": `object StorageClass c: error unmarshaling`,
 	} {
-		if _, err := play(plugins, file, script); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Play(plugins, file, script); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", script, err, want)
 		}
 	}

@@ -61,7 +61,7 @@ func Scenarios(t *testing.T, plugins app.Plugins, configuration, pattern string)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := play(plugins, configuration, string(want))
+			got, err := Play(plugins, configuration, string(want))
 			switch {
 			case err != nil:
 				t.Fatalf("%s: %v", file, err)
@@ -92,8 +92,9 @@ type scenario struct {
 	out    bytes.Buffer
 }
 
-// play runs a script and returns it with the decisions.
-func play(plugins app.Plugins, configuration, script string) (string, error) {
+// Play runs a script in the form of Scenarios with the profiles of a configuration file, and returns it with the
+// decisions.
+func Play(plugins app.Plugins, configuration, script string) (string, error) {
 	c, err := plugins.ReadConfig(configuration)
 	if err != nil {
 		return "", err

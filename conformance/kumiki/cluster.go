@@ -17,24 +17,36 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
 
 // Subject answers with kumiki's search.
-type Subject struct{}
+type Subject struct {
+	// Hosted are plugins of kube-scheduler's framework that profiles may have.
+	Hosted []framework.Registration
+	// Placed is called after each decision, before it is checked; it may be nil.
+	Placed func()
+}
 
 // Load implements diff.Subject.
-func (Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
-	profile, err := Profile(&s.Profile)
+func (sub Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
+	config, err := ConfigWith(&s.Profile, sub.Hosted)
 	if err != nil {
 		return nil, err
 	}
+	profile := config.Profiles[0]
 	c := &searched{
+		placed:  sub.Placed,
 		store:   cluster.NewStore(),
 		intake:  convert.NewIntake(),
 		profile: profile,
-		placer:  place.New(place.Profile{Filters: profile.Filters, Scorers: profile.Scorers}, engine.NoMeter{}, place.DefaultClassBytes),
-		names:   make([]string, 0, len(s.Nodes)),
+		placer: place.New(place.Profile{Filters: profile.Filters, Scorers: profile.Scorers}, engine.NoMeter{},
+			place.DefaultClassBytes),
+		names: make([]string, 0, len(s.Nodes)),
+	}
+	if len(sub.Hosted) > 0 {
+		c.intake.KeepFull()
 	}
 	for _, o := range s.Objects {
 		c.SetObject(o.APIObject)
@@ -58,6 +70,7 @@ type searched struct {
 	placer      *place.Placer
 	nominations *nominations
 	names       []string // of the nodes, sorted
+	placed      func()   // see Subject
 }
 
 func (c *searched) Close() {}
@@ -113,6 +126,9 @@ func (c *searched) Decide(pod *v1.Pod) *outcome.Outcome {
 	}
 	a := answer{c: c, s: c.store.Snapshot(), pod: p, out: &outcome.Outcome{}}
 	a.place = c.placer.Place(a.s, p, c.nominations, func(int) int { return 0 })
+	if c.placed != nil {
+		c.placed()
+	}
 	a.read()
 	return a.out
 }
@@ -140,6 +156,7 @@ func (a *answer) read() {
 		}
 		if why.Resolvable {
 			a.out.PreFilter.Code = outcome.Unschedulable
+			a.out.PreFilter.Plugin, _ = a.c.placer.WhyNot(a.s, a.place, 0)
 		}
 		return
 	}
@@ -190,7 +207,10 @@ func (a *answer) verdict(v plugin.Verdict) outcome.Verdict {
 	out.Plugin, out.Reasons = a.c.placer.ReasonsOf(a.place, v)
 	out.Reasons = slices.Clone(out.Reasons)
 	sort.Strings(out.Reasons)
-	if v.Code()&plugin.Unresolvable != 0 {
+	switch {
+	case a.c.placer.Pending(a.place, v):
+		out.Code = outcome.Pending
+	case v.Code()&plugin.Unresolvable != 0:
 		out.Code = outcome.Unresolvable
 	}
 	return out

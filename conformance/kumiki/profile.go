@@ -10,20 +10,29 @@ import (
 	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 )
 
 // Config goes the way of a configuration file: written as YAML, read strictly by
 // package config, made into plugins by package app.
-func Config(p *scenario.Profile) (engine.Config, error) {
+func Config(p *scenario.Profile) (engine.Config, error) { return ConfigWith(p, nil) }
+
+// ConfigWith is Config for a profile that may have plugins of kube-scheduler's framework.
+func ConfigWith(p *scenario.Profile, hosted []framework.Registration) (engine.Config, error) {
 	text, err := File(p)
 	if err != nil {
 		return engine.Config{}, err
 	}
-	resolved, err := release.Catalog().Parse(text)
+	plugins, err := app.Plugins{}.WithFramework(hosted...)
 	if err != nil {
 		return engine.Config{}, err
 	}
-	return app.EngineConfig(resolved)
+	plugins = plugins.With(release.Features())
+	resolved, err := plugins.ParseConfig(text)
+	if err != nil {
+		return engine.Config{}, err
+	}
+	return plugins.EngineConfig(resolved)
 }
 
 // Profile is the one profile of Config.

@@ -69,6 +69,13 @@ func New() *Oracle {
 	}
 }
 
+// Register adds a plugin that profiles may have. It must not have the name of one of upstream's.
+func (o *Oracle) Register(name string, factory frameworkruntime.PluginFactory) {
+	if err := o.registry.Register(name, factory); err != nil {
+		panic(fmt.Sprintf("register plugin %s: %v", name, err))
+	}
+}
+
 // Close ends the goroutines that New started.
 func (o *Oracle) Close() {
 	o.stop()

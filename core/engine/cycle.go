@@ -179,7 +179,7 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins, Pending: why.Pending})
 	d.Verdict = record.DoesNotFit
-	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.All(), why.Message
+	d.PreFilter, d.Reasons, d.Plugins, d.Message = why.PreFilter, why.Reasons, why.Plugins, why.Message
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
 	}

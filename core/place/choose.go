@@ -169,10 +169,12 @@ func (pl *Placer) scoreParts(s cluster.Snapshot, sr *search) {
 			return
 		}
 		if score != nil {
-			pl.meter.Plugin(plugin.AtScore, sc.Name())
-			sr.scoreUncached(s, sc, at, score, sr.fit)
+			sr.prepared = append(sr.prepared, preparedScore{sc, at, score})
 		}
-		if sr.err != nil {
+	}
+	for _, p := range sr.prepared { // all scorers are prepared before the first one scores, as upstream does
+		pl.meter.Plugin(plugin.AtScore, p.Name())
+		if sr.scoreUncached(s, p.Scorer, p.at, p.score, sr.fit); sr.err != nil {
 			return
 		}
 	}

@@ -33,7 +33,10 @@ func (pl *Placer) WhyNot(s cluster.Snapshot, out Outcome, n cluster.NodeIdx) (na
 	sr := out.search
 	if sr.withoutNodes() {
 		why := pl.Why(s, out)
-		return why.Plugins[0], []string{why.PreFilter}
+		if name = why.Plugins[0]; sr.stage == rejected {
+			name = pl.profile.Filters[sr.rejecter].Name()
+		}
+		return name, []string{why.PreFilter}
 	}
 	switch v := out.Verdict(n); v {
 	case plugin.Fits:

@@ -53,6 +53,7 @@ type search struct {
 	by        classes.Totals    // how the class's part of the totals is computed, once chosen
 	fit       []cluster.NodeIdx // the rows to rank, in index order; valid if uncached or foreign scorers took part
 	parts     []part            // what each uncached or foreign scorer gave
+	prepared  []preparedScore   // the uncached scores of this decision
 	foreign   map[cluster.NodeIdx]ForeignRejection
 
 	// expected are the rows with pods on which other pods count too, in no order; these pods are in expectedPods.
@@ -73,6 +74,13 @@ type expectation struct {
 	pods []*cluster.Pod
 }
 
+// preparedScore is an uncached scorer, its index in the profile, and its score.
+type preparedScore struct {
+	Scorer
+	at    int
+	score plugin.UncachedScore
+}
+
 // part is what one scorer that is no column of the class gave to each row of fit.
 type part struct {
 	name            string
@@ -84,7 +92,8 @@ type part struct {
 func (sr *search) begin(pl *Placer, s cluster.Snapshot, p *cluster.Pod) {
 	*sr = search{placer: pl, state: s, pod: p, stage: preparing,
 		plans: sr.plans[:0], narrowed: sr.narrowed[:0], selection: sr.selection,
-		fit: sr.fit[:0], parts: sr.parts[:0], expected: sr.expected[:0], expectedPods: sr.expectedPods[:0],
+		fit: sr.fit[:0], parts: sr.parts[:0], prepared: sr.prepared[:0],
+		expected: sr.expected[:0], expectedPods: sr.expectedPods[:0],
 		copied: sr.copied[:0], rowSpace: sr.rowSpace[:0], names: sr.names[:0], first: sr.first[:0], sizes: sr.sizes[:0]}
 }
 

@@ -21,15 +21,12 @@ type Rejection struct {
 	Resolvable bool
 	// Reasons counts nodes by plugin and reason, in the order of the profile's filters, then of first sight.
 	Reasons []record.Reason
-	// Plugins are the names of the rejecting plugins, sorted; Pending those that wait for something outside of the
-	// scheduler.
+	// Plugins are the names of the rejecting plugins, sorted; Pending those of them that wait for something outside of
+	// the scheduler.
 	Plugins, Pending []string
 	// Message is upstream's text: "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) had untolerated taint(s)."
 	Message string
 }
-
-// All returns Plugins and Pending.
-func (r *Rejection) All() []string { return slices.Concat(r.Plugins, r.Pending) }
 
 // examples is how many nodes a reason names.
 const examples = 3
@@ -44,6 +41,9 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 	case sr.stage == rejected:
 		r.PreFilter, r.Resolvable = sr.plans[sr.rejecter].Reject, sr.plans[sr.rejecter].Resolvable
 		r.Plugins = []string{pl.profile.Filters[sr.rejecter].Name()}
+		if r.Resolvable { // the plugins that left nodes out reject, too
+			r.Plugins = sorted(append(r.Plugins, sr.narrowed...))
+		}
 	case sr.stage == disjoint:
 		r.Plugins = sorted(sr.narrowed)
 		r.PreFilter = fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", r.Plugins)
@@ -121,10 +121,9 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 			name = h.pl.profile.Filters[i].Name()
 			texts = h.sr.plans[i].Filter.Reasons(b.verdict.Code())
 			b.unresolvable = b.verdict.Code()&plugin.Unresolvable != 0
-			if pender, is := h.sr.plans[i].Filter.(plugin.Pender); is && pender.Pending(b.verdict.Code()) {
+			plugins = append(plugins, name)
+			if h.sr.pending(b.verdict) {
 				h.pending = append(h.pending, name)
-			} else {
-				plugins = append(plugins, name)
 			}
 		} else if b.verdict == plugin.Foreign {
 			reasons = h.foreign(reasons, s)
@@ -140,6 +139,18 @@ func (h *histogram) reasons(s cluster.Snapshot) (reasons []record.Reason, plugin
 		}
 	}
 	return reasons, sorted(plugins)
+}
+
+// Pending reports whether the filter that gave a verdict of this outcome waits for something outside of the scheduler.
+func (pl *Placer) Pending(out Outcome, v plugin.Verdict) bool { return out.search.pending(v) }
+
+func (sr *search) pending(v plugin.Verdict) bool {
+	i, rejected := v.Filter()
+	if !rejected {
+		return false
+	}
+	pender, is := sr.plans[i].Filter.(plugin.Pender)
+	return is && pender.Pending(v.Code())
 }
 
 // ForeignName is the plugin that the queue notes for a rejection by foreign code: any event wakes the pod (upstream:

@@ -3,6 +3,7 @@
 package framework
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,11 +14,18 @@ import (
 // plugins evaluate nodes in parallel.
 type CycleState struct {
 	data     sync.Map // fwk.StateKey -> fwk.StateData
-	filters  sets.Set[string]
-	scores   sets.Set[string]
+	filters  skips
+	scores   skips
 	preBinds sets.Set[string]
 	parallel sets.Set[string]
 }
+
+// skips are names of plugins; a set would cost more than the rest of a decision that skips them.
+type skips []string
+
+func (s skips) set() sets.Set[string] { return sets.New(s...) }
+
+func (s skips) has(name string) bool { return slices.Contains(s, name) }
 
 var _ fwk.CycleState = (*CycleState)(nil)
 
@@ -28,16 +36,16 @@ func NewCycleState() *CycleState { return &CycleState{} }
 func (c *CycleState) ShouldRecordPluginMetrics() bool { return false }
 
 // GetSkipFilterPlugins returns the plugins whose PreFilter returned Skip.
-func (c *CycleState) GetSkipFilterPlugins() sets.Set[string] { return c.filters }
+func (c *CycleState) GetSkipFilterPlugins() sets.Set[string] { return c.filters.set() }
 
 // SetSkipFilterPlugins replaces the plugins whose Filter is skipped.
-func (c *CycleState) SetSkipFilterPlugins(plugins sets.Set[string]) { c.filters = plugins }
+func (c *CycleState) SetSkipFilterPlugins(plugins sets.Set[string]) { c.filters = sets.List(plugins) }
 
 // GetSkipScorePlugins returns the plugins whose PreScore returned Skip.
-func (c *CycleState) GetSkipScorePlugins() sets.Set[string] { return c.scores }
+func (c *CycleState) GetSkipScorePlugins() sets.Set[string] { return c.scores.set() }
 
 // SetSkipScorePlugins replaces the plugins whose Score is skipped.
-func (c *CycleState) SetSkipScorePlugins(plugins sets.Set[string]) { c.scores = plugins }
+func (c *CycleState) SetSkipScorePlugins(plugins sets.Set[string]) { c.scores = sets.List(plugins) }
 
 // GetSkipPreBindPlugins returns the plugins whose PreBindPreFlight returned Skip.
 func (c *CycleState) GetSkipPreBindPlugins() sets.Set[string] { return c.preBinds }

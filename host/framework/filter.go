@@ -79,7 +79,7 @@ func (h *hosted) prepare(d *decision, pod *v1.Pod) (plan plugin.FilterPlan, done
 	switch status.Code() {
 	case fwk.Success:
 	case fwk.Skip:
-		d.state.filters = with(d.state.filters, h.name)
+		d.state.filters = append(d.state.filters, h.name)
 		return plan, true
 	case fwk.Unschedulable, fwk.UnschedulableAndUnresolvable:
 		plan.Reject, plan.Resolvable = text(status), status.Code() == fwk.Unschedulable

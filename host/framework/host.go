@@ -183,6 +183,8 @@ func (p *Profile) BindNatively() { p.nativeBind, p.native = len(p.binds), true }
 // decision is the state that the plugins of a profile share in one decision, and as long as its pod is on its way.
 type decision struct {
 	record *cluster.Pod
+	first  CycleState // what state points to
+	names  [4]string  // space for its skips
 	state  *CycleState
 	// dry is a copy of state for a dry run, while pods are supposed to be there or gone; else nil.
 	dry      *CycleState
@@ -217,7 +219,10 @@ func objectOfPod(p *cluster.Pod) (*v1.Pod, error) {
 
 // Begin starts a decision about p, as plugin.Shared.
 func (p *Profile) Begin(_ cluster.Snapshot, pod *cluster.Pod) {
-	p.current = &decision{record: pod, state: &CycleState{}}
+	d := &decision{record: pod}
+	d.state = &d.first
+	d.first.filters, d.first.scores = d.names[0:0:2], d.names[2:2:4]
+	p.current = d
 	if pod.Gang != nil {
 		if len(p.kept) >= mostKept {
 			clear(p.kept)
@@ -249,11 +254,13 @@ func guard(call func()) (err error) {
 }
 
 // call calls a plugin at an extension point. A panic becomes a status of code Error.
-func (h *hosted) call(at config.Point, f func() *fwk.Status) *fwk.Status {
-	var status *fwk.Status
-	if err := guard(func() { status = f() }); err != nil {
-		return h.broken(at, err)
-	}
+func (h *hosted) call(at config.Point, f func() *fwk.Status) (status *fwk.Status) {
+	defer func() {
+		if r := recover(); r != nil {
+			status = h.broken(at, fmt.Errorf("panic: %v", r))
+		}
+	}()
+	status = f()
 	if status.Code() < fwk.Success || status.Code() > fwk.Pending {
 		return h.broken(at, fmt.Errorf("unknown status code %d", int(status.Code())))
 	}

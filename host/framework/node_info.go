@@ -25,7 +25,8 @@ import (
 type NodeInfo struct {
 	node *v1.Node
 	load sync.Once
-	fill func(*NodeInfo) // nil if complete
+	of   *nodeInfos // computes the content of row; nil if complete
+	row  cluster.NodeIdx
 	// before is the NodeInfo of the row before the last change, for its PodInfos; nil if complete.
 	before *NodeInfo
 
@@ -59,9 +60,9 @@ var (
 // complete computes the content, once.
 func (n *NodeInfo) complete() *NodeInfo {
 	n.load.Do(func() {
-		if n.fill != nil {
-			n.fill(n)
-			n.fill, n.before = nil, nil
+		if n.of != nil {
+			n.of.fill(n, n.row)
+			n.of, n.before = nil, nil
 		}
 	})
 	return n
@@ -239,22 +240,11 @@ func eachHostPort(pod *v1.Pod, f func(*v1.ContainerPort)) {
 	}
 }
 
-// eachClaim calls f with namespace/name of each claim that a pod uses, once.
+// eachClaim calls f with namespace/name of the claim of each volume of a pod that names one.
 func eachClaim(pod *v1.Pod, f func(key string)) {
-	var seen []string
 	for i := range pod.Spec.Volumes {
-		v, name := &pod.Spec.Volumes[i], ""
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			name = v.PersistentVolumeClaim.ClaimName
-		case v.Ephemeral != nil:
-			name = pod.Name + "-" + v.Name
-		default:
-			continue
-		}
-		if key := pod.Namespace + "/" + name; !slices.Contains(seen, key) {
-			seen = append(seen, key)
-			f(key)
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			f(pod.Namespace + "/" + claim.ClaimName)
 		}
 	}
 }

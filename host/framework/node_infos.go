@@ -33,7 +33,8 @@ func (m *nodeInfos) follow(s cluster.Snapshot) {
 		return
 	}
 	for i, n := range changed {
-		if i+1 < len(changed) && changed[i+1] == n || m.rows[n] == nil {
+		again := i+1 < len(changed) && changed[i+1] == n
+		if again || int(n) >= len(m.rows) || m.rows[n] == nil { // pods may be on a row without a node
 			continue
 		}
 		m.renew(s, n)
@@ -63,11 +64,11 @@ func (m *nodeInfos) restart(s cluster.Snapshot) {
 // renew makes the NodeInfo of a row anew. Its content is computed when a plugin reads it.
 func (m *nodeInfos) renew(s cluster.Snapshot, n cluster.NodeIdx) {
 	before := m.rows[n]
-	if before != nil && before.fill != nil {
+	if before != nil && before.of != nil {
 		before = before.before // no plugin has read the one between
 	}
 	m.rows[n] = &NodeInfo{node: objectOf(s.Node(n)), record: s.Node(n), generation: lastGeneration.Add(1),
-		before: before, fill: func(info *NodeInfo) { m.fill(info, n) }}
+		before: before, of: m, row: n}
 }
 
 // objectOf returns the object of a record.

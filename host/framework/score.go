@@ -34,7 +34,7 @@ func (adapter) Skips(cluster.Snapshot, *cluster.Pod) bool { return false }
 func (a adapter) SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) bool {
 	d := a.h.profile.at(s, p)
 	a.h.profile.prepareScores(s, d, fit)
-	return d.preErr == nil && (a.h.score == nil || d.state.scores.Has(a.h.name))
+	return d.preErr == nil && (a.h.score == nil || d.state.scores.has(a.h.name))
 }
 
 // prepareScores calls PreScore of the plugins, up to the first error; nil rows stand for all nodes.
@@ -42,7 +42,7 @@ func (p *Profile) prepareScores(s cluster.Snapshot, d *decision, fit []cluster.N
 	if d.preScored {
 		return
 	}
-	d.preScored, d.state.scores = true, nil
+	d.preScored, d.state.scores = true, d.state.scores[:0]
 	infos := &p.host.infos
 	infos.follow(s)
 	pod, err := d.pod()
@@ -60,7 +60,7 @@ func (p *Profile) prepareScores(s cluster.Snapshot, d *decision, fit []cluster.N
 		})
 		switch {
 		case status.IsSkip():
-			d.state.scores = with(d.state.scores, h.name)
+			d.state.scores = append(d.state.scores, h.name)
 		case !status.IsSuccess():
 			d.preErr, d.preBy = failure(status), h.name
 			return
@@ -86,7 +86,7 @@ func (a adapter) PrepareUncached(s cluster.Snapshot, p *cluster.Pod, fit []clust
 		return nil, d.preErr
 	case d.preErr != nil: // of a plugin that comes later, or of none
 		return podScore{a.h, d}, nil
-	case a.h.score == nil || d.state.scores.Has(a.h.name):
+	case a.h.score == nil || d.state.scores.has(a.h.name):
 		return nil, nil
 	}
 	return podScore{a.h, d}, nil
@@ -159,7 +159,7 @@ func (p *Profile) scoreAll(s cluster.Snapshot, d *decision, fit []cluster.NodeId
 	var acting []*hosted
 	lists := map[*hosted]fwk.NodeScoreList{} // plugin -> what it normalises
 	for _, h := range p.scores {
-		if !d.state.scores.Has(h.name) {
+		if !d.state.scores.has(h.name) {
 			acting = append(acting, h)
 			lists[h], out.raw[h] = make(fwk.NodeScoreList, len(fit)), make([]int64, len(fit))
 			out.normalised[h] = make([]int64, len(fit))

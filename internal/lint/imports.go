@@ -161,7 +161,10 @@ var graph = map[string]layer{
 	"examples/gangs": {nil, "manifests, embedded"},
 	"examples/plugin": {below(upToPlugin, []string{"app/command"}),
 		"a program with a custom plugin; it uses what programs of other modules can use"},
-	"examples/sessions": {nil, "manifests, embedded"},
+	"examples/randomscheduler": {[]string{"app/command", "examples/randomscheduler/random"},
+		"a program with a plugin of kube-scheduler's framework"},
+	"examples/randomscheduler/random": {nil, "a plugin of kube-scheduler's framework; it knows no scheduler"},
+	"examples/sessions":               {nil, "manifests, embedded"},
 
 	"internal/lint": {nil, "judges the others, so depends on none"},
 
@@ -195,7 +198,7 @@ var graph = map[string]layer{
 	"tools/...": {[]string{"tools/..."},
 		"a module of its own: what builds and packs the others must not move their versions"},
 	"conformance/...": {below(upToEngine, plugins, partsOfKube, []string{"config", "host/...", "kube", "app", "app/command/gates", "bench/core", "conformance/...",
-		"internal/testcluster"}),
+		"examples/randomscheduler/random", "internal/testcluster"}),
 		"a module of its own: the oracle is upstream's scheduler, which kumiki must not be linked with"},
 }
 
