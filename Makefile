@@ -156,6 +156,10 @@ component: build ## bin/component, and the controller of another project that it
 	$(GOBUILD) -o bin/component ./internal/ecosystem/cmd/component
 	bin/component build $(COMPONENT)
 
+.PHONY: controllers-off
+controllers-off: ## turn off each controller of the local cluster in turn: its scenario must fail; about 20 minutes
+	$(GO) -C localcluster test -count 1 -timeout 60m -v -tags controllersoff . -run '^TestScenariosNeedTheirControllers$$'
+
 .PHONY: architecture
 architecture: ## write the diagram of packages in docs/architecture.md
 	$(GO) run ./internal/lint/architecture

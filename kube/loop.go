@@ -57,6 +57,17 @@ var _ EffectExecutor = (*effects.Executor)(nil)
 // recorder of --record is one, the page is another.
 type Observer func(engine.Event, []engine.Effect)
 
+// Flight is the flight recorder. The loop calls it on its goroutine.
+type Flight interface {
+	// Before and After are called around each Step. After must not keep the effects.
+	Before(engine.Event)
+	After(engine.Event, []engine.Effect)
+	// TurnBegan and TurnEnded are called around each turn. deciding reports whether the turn could make decisions,
+	// overcommitted is how many nodes were overcommitted when they were last counted.
+	TurnBegan()
+	TurnEnded(deciding bool, overcommitted int)
+}
+
 // The sizes of a turn of the loop.
 const (
 	// DefaultBatch is how many objects become events between two rounds of cycles.
@@ -83,6 +94,8 @@ type LoopConfig struct {
 	Meter *metrics.Meter
 	// Observers are called for each step, in order.
 	Observers []Observer
+	// Flight may be nil.
+	Flight Flight
 	// SchedulerNames are those of the profiles. Pods of others are not reported.
 	SchedulerNames []string
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
@@ -269,6 +282,9 @@ func (l *Loop) rest() time.Duration {
 func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.lastTurn.Store(int64(time.Since(l.start)))
 	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.TurnBegan()
+	}
 	now := l.now()
 	if l.wake != 0 && now >= l.wake {
 		l.wake = 0
@@ -294,7 +310,8 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}
 
 	cycles := 0
-	if l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind() {
+	decides := l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind()
+	if decides {
 		if l.mayDecide != nil {
 			l.mayDecide()
 			l.mayDecide = nil
@@ -309,6 +326,9 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.tally.Sizes(nodes, bound, l.unanswered, l.cfg.Engine.InFlightEvents())
 	l.tally.Refresh(l.cfg.Engine)
 	l.answerAsks()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.TurnEnded(decides && !l.held.Load(), l.tally.Oversold())
+	}
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }
 
@@ -342,7 +362,13 @@ func (l *Loop) answerAsks() {
 // step gives one event to the engine and hands its effects on.
 func (l *Loop) step(log klog.Logger, ev engine.Event) {
 	began := time.Now()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.Before(ev)
+	}
 	effects := l.cfg.Engine.Step(ev)
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.After(ev, effects)
+	}
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}

@@ -39,7 +39,7 @@ var scenarios = []scenario{
 	{"a claim of a volume is made for a pod", []string{"ephemeral-volume-controller"}, ephemeralVolumeWorks},
 	{"a claim is bound, and claim and volume stay while they are used", []string{"persistentvolume-binder-controller",
 		"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller"}, volumesWork},
-	{"nodes that are silent or gone lose their pods", []string{"node-lifecycle-controller", "taint-eviction-controller",
+	{lastScenario, []string{"node-lifecycle-controller", "taint-eviction-controller",
 		"pod-garbage-collector-controller"}, nodesFail},
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -27,25 +28,33 @@ import (
 	"github.com/kumiki-scheduler/kumiki/localcluster/controllers"
 )
 
+var (
+	without    = flag.String("without", "", "a controller that TestControllers turns off")
+	patienceOf = flag.Duration("patience", longPatience, "how long scenarios of TestControllers wait")
+)
+
 // TestControllers: each controller does its work, under its own account and with its own role.
 //
 // The scenarios run side by side, each in a namespace of its own. The last one stops the heartbeats of all nodes, so it
 // comes after the others.
 func TestControllers(t *testing.T) {
-	p := launch(t, "--nodes=5", "--feature-gates=GenericWorkload=true",
+	args := []string{"--nodes=5", "--feature-gates=GenericWorkload=true",
 		"--runtime-config=scheduling.k8s.io/v1beta1=true", "--controllers-arg=--pvclaimbinder-sync-period=1s",
-		"--controllers-arg=--node-monitor-grace-period=20s")
+		"--controllers-arg=--node-monitor-grace-period=20s"}
+	if *without != "" {
+		args = append(args, "--controllers-arg=--controllers=*,-"+*without)
+	}
+	p := launch(t, args...)
 	config, err := clientcmd.BuildConfigFromFlags("", p.ready.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	last := "nodes that are silent or gone lose their pods"
 	var shown []string
 	t.Run("side by side", func(t *testing.T) {
 		for _, s := range scenarios {
 			shown = append(shown, s.controllers...)
-			if s.name == last {
+			if s.name == lastScenario {
 				continue
 			}
 			t.Run(s.name, func(t *testing.T) {
@@ -54,8 +63,8 @@ func TestControllers(t *testing.T) {
 			})
 		}
 	})
-	t.Run(last, func(t *testing.T) {
-		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == last })
+	t.Run(lastScenario, func(t *testing.T) {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == lastScenario })
 		scenarios[i].run(newTenant(t, p, config))
 	})
 	for _, name := range controllers.Names() {
@@ -64,6 +73,9 @@ func TestControllers(t *testing.T) {
 		}
 	}
 }
+
+// lastScenario stops the heartbeats of all nodes.
+const lastScenario = "nodes that are silent or gone lose their pods"
 
 // scenario shows that controllers work.
 type scenario struct {
@@ -115,7 +127,7 @@ const longPatience = 4 * time.Minute
 // until waits until check returns "".
 func (c *tenant) until(what string, check func() string) {
 	c.Helper()
-	within(c.T, longPatience, what, check)
+	within(c.T, *patienceOf, what, check)
 }
 
 // apply creates objects from YAML, NS and NODE replaced.

@@ -31,6 +31,15 @@ const (
 	// MetricsBefore and MetricsAfter are the answers of /metrics, as text.
 	MetricsBefore Kind = "metrics-before"
 	MetricsAfter  Kind = "metrics-after"
+	// Incident is why the bundle of an incident was written, as JSON.
+	Incident Kind = "incident"
+	// Recording is a recording (app/command/tape) without effects, and Digests their digests: eight bytes for each
+	// event, little-endian.
+	Recording Kind = "recording"
+	Digests   Kind = "digests"
+	// Metrics is the answer of /metrics when an incident was found, Goroutines the stacks of all goroutines, as text.
+	Metrics    Kind = "metrics"
+	Goroutines Kind = "goroutines"
 )
 
 // Manifest describes a bundle.

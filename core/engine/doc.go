@@ -10,7 +10,7 @@
 // The caller's duties, in order:
 //
 //  1. Before the first Cycle, feed one ObjectSet per other object, one NodeSet per node and one PodSet per pod of the
-//     initial lists, each list sorted by name, then Synced.
+//     initial lists, each list sorted by name, but pods that have no node last and by creation, then Synced.
 //  2. Call Step from one goroutine only. Give time by Tick, never otherwise; it must not go back.
 //  3. Alternate bounded batches of events with Cycle events, by count and never by clock.
 //  4. Carry out every effect. Answer each Prepare with exactly one WritesDone, each Evict with exactly one EvictDone, and

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // objectKey names an object among those of its kind; namespace is empty for kinds without namespaces.
@@ -54,15 +56,37 @@ func (b *backlog) signal() {
 // Ready gives a value when something may be taken.
 func (b *backlog) Ready() <-chan struct{} { return b.ready }
 
-// open sorts the initial lists, once: by kind and name, pods last and nodes before them.
-func (b *backlog) open() {
+// open sorts the initial lists, once: by kind and name, pods last and nodes before them. Of the pods, those that wait
+// for a node come last, in the order of their creation, as they were tried before a restart; pending returns when such
+// a pod was created.
+func (b *backlog) open(pending func(key objectKey) (created record.Time, is bool)) {
 	if b.opened {
 		return
 	}
+	b.opened = true
 	slices.SortFunc(b.queue, func(x, y waiting) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), compareKeys(x.objectKey, y.objectKey))
 	})
-	b.opened = true
+	type aged struct {
+		waiting
+		created record.Time
+	}
+	var last []aged
+	rest := b.queue[:0]
+	for _, w := range b.queue {
+		if w.rank == podRank {
+			if created, is := pending(w.objectKey); is {
+				last = append(last, aged{w, created})
+				continue
+			}
+		}
+		rest = append(rest, w)
+	}
+	slices.SortStableFunc(last, func(x, y aged) int { return cmp.Compare(x.created, y.created) })
+	for _, l := range last {
+		rest = append(rest, l.waiting)
+	}
+	b.queue = rest
 }
 
 // pop takes the oldest object out of the queue, if there is one.

@@ -222,14 +222,14 @@ func (in *Inbox) Behind() bool {
 
 // Take appends to into the next events for the engine, of at most limit objects, and returns it with how many
 // objects were taken. The first objects are those of the initial lists, sorted by kind and name, pods last and nodes
-// before them, and after the last of them comes Synced.
+// before them, pods without a node last of all and by creation; after the last of them comes Synced.
 func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if !in.allListedLocked() {
 		return into, 0
 	}
-	in.open()
+	in.open(in.pendingLocked)
 	taken := 0
 	for ; taken < limit; taken++ {
 		next, ok := in.pop()
@@ -253,6 +253,15 @@ func (in *Inbox) Take(into []engine.Event, limit int) ([]engine.Event, int) {
 		}
 	}
 	return into, taken
+}
+
+// pendingLocked returns when a pod that has no node was created, and whether it is one.
+func (in *Inbox) pendingLocked(key objectKey) (created record.Time, is bool) {
+	pod := in.pods.rows[key].newest
+	if pod == nil || pod.NodeName != "" {
+		return 0, false
+	}
+	return pod.Created, true
 }
 
 func (in *Inbox) podEvents(into []engine.Event, key objectKey) []engine.Event {

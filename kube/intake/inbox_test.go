@@ -92,13 +92,34 @@ func TestNothingIsTakenBeforeBothListsAreIn(t *testing.T) {
 	if !in.Behind() {
 		t.Error("not behind although the pods are not taken")
 	}
-	expectTaken(t, in, "+a/u2@ +b/u1@n1 synced")
+	expectTaken(t, in, "+b/u1@n1 +a/u2@ synced")
 	if in.Behind() || in.Listed().IsZero() {
 		t.Error("behind although everything is taken")
 	}
 	if nodes, bound := in.Known(); nodes != 3 || bound != 1 {
 		t.Errorf("took %d nodes and %d bound pods", nodes, bound)
 	}
+}
+
+// TestPendingPodsComeInTheOrderOfTheirCreation catches a restart after which pods are tried by name: those of a
+// Deployment that was created last would go before others that have waited for hours.
+func TestPendingPodsComeInTheOrderOfTheirCreation(t *testing.T) {
+	in, pods, nodes := newTestInbox(t)
+	nodes.Replace([]any{kubetest.Node("n")}, "1")
+	at := func(p *v1.Pod, second int64) *v1.Pod {
+		p.CreationTimestamp = metav1.Unix(second, 0)
+		return p
+	}
+	bound := at(kubetest.PendingPod("d", "u4"), 40)
+	bound.Spec.NodeName = "n"
+	pods.Replace([]any{at(kubetest.PendingPod("a", "u1"), 30), bound, at(kubetest.PendingPod("c", "u3"), 20),
+		at(kubetest.PendingPod("b", "u2"), 20), at(kubetest.PendingPod("e", "u5"), 10)}, "1")
+	expectTaken(t, in, "+n +d/u4@n +e/u5@ +b/u2@ +c/u3@ +a/u1@ synced")
+
+	// After the lists, what comes first goes first.
+	pods.Add(at(kubetest.PendingPod("g", "u7"), 60))
+	pods.Add(at(kubetest.PendingPod("f", "u6"), 50))
+	expectTaken(t, in, "+g/u7@ +f/u6@")
 }
 
 // TestManyVersionsOfAPodAreOne keeps the backlog bounded by the objects there are.

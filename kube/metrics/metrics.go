@@ -70,6 +70,7 @@ type Metrics struct {
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
 	RecordingsEnded  *metrics.CounterVec
+	Incidents        *metrics.CounterVec
 	Takeover         *metrics.Gauge
 }
 

@@ -88,6 +88,9 @@ func (m *Metrics) own() {
 		"Number of decided pods that no longer fit after another scheduler bound a pod to their node, by result: "+
 			"recalled (before the bind was sent), too_late (the bind was in flight), released (no bind had been "+
 			"requested yet)."), "result")
+	m.Incidents = m.counters(a("incidents_total",
+		"Number of incidents that the flight recorder detected, by cause: slow-iteration, no-binds, bind-unanswered, "+
+			"watch-lag, panic, overcommitted-node, gc-pause, by-hand."), "cause")
 	m.RecordingsEnded = m.counters(a("recordings_ended_total",
 		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
 			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+
