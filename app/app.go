@@ -48,6 +48,8 @@ type Options struct {
 	Observers []kube.Observer
 	// Attach is called with the engine before it runs, and returns further observers. It may be nil.
 	Attach func(*engine.Engine) []kube.Observer
+	// Flight makes the flight recorder of the engine. It may be nil.
+	Flight func(*engine.Engine) kube.Flight
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
 	// below. It may be nil.
 	Handlers func(*Scheduler) map[string]http.Handler
@@ -198,7 +200,12 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		AnswerBind: func(done engine.BindDone, t *call.Trace) { loop.AnswerBind(done, t) },
 		Reporter:   s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
+	var flight kube.Flight
+	if s.opts.Flight != nil {
+		flight = s.opts.Flight(s.engine)
+	}
 	loop = kube.NewLoop(kube.LoopConfig{
+		Flight: flight,
 		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
 		SchedulerNames: schedulerNames(s.opts.Config.Profiles), Timing: s.timing, Foreign: foreign,
 	})

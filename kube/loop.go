@@ -59,6 +59,17 @@ var _ EffectExecutor = (*effects.Executor)(nil)
 // recorder of --record is one, the page is another.
 type Observer func(engine.Event, []engine.Effect)
 
+// Flight is the flight recorder. The loop calls it on its goroutine.
+type Flight interface {
+	// Before and After are called around each Step. After must not keep the effects.
+	Before(engine.Event)
+	After(engine.Event, []engine.Effect)
+	// TurnBegan and TurnEnded are called around each turn. deciding reports whether the turn could make decisions,
+	// overcommitted is how many nodes were overcommitted when they were last counted.
+	TurnBegan()
+	TurnEnded(deciding bool, overcommitted int)
+}
+
 // The sizes of a turn of the loop.
 const (
 	// DefaultBatch is how many objects become events between two rounds of cycles.
@@ -89,6 +100,8 @@ type LoopConfig struct {
 	Observers []Observer
 	// Timing records where time goes, for the pods of SchedulerNames; nil for nothing.
 	Timing *timing.Recorder
+	// Flight may be nil.
+	Flight Flight
 	// SchedulerNames are those of the profiles. Pods of others are not reported.
 	SchedulerNames []string
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
@@ -313,6 +326,9 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}()
 	l.lastTurn.Store(int64(time.Since(l.start)))
 	l.cfg.Metrics.Heartbeat.SetToCurrentTime()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.TurnBegan()
+	}
 	now := l.now()
 	if l.wake != 0 && now >= l.wake {
 		l.wake = 0
@@ -339,7 +355,8 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	}
 
 	cycles := 0
-	if l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind() {
+	decides := l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind()
+	if decides {
 		if l.mayDecide != nil {
 			l.mayDecide()
 			l.mayDecide = nil
@@ -354,6 +371,9 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 	l.tally.Sizes(nodes, bound, l.unanswered, l.cfg.Engine.InFlightEvents())
 	l.tally.Refresh(l.cfg.Engine)
 	l.answerAsks()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.TurnEnded(decides && !l.held.Load(), l.tally.Oversold())
+	}
 	return taken == l.cfg.Batch || cycles == l.cfg.Cycles
 }
 
@@ -387,6 +407,9 @@ func (l *Loop) answerAsks() {
 // step gives one event to the engine and hands its effects on. m has what is known of the event's times.
 func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	began := time.Now()
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.Before(ev)
+	}
 	l.tally.Begin(ev)
 	effects := l.cfg.Engine.Step(ev)
 	stepped := time.Now()
@@ -394,6 +417,9 @@ func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	if l.journeys != nil {
 		m.began, m.ended = l.clock.At(began), l.clock.At(stepped)
 		l.journeys.step(ev, effects, m)
+	}
+	if l.cfg.Flight != nil {
+		l.cfg.Flight.After(ev, effects)
 	}
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)

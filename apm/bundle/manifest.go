@@ -41,6 +41,15 @@ const (
 	Work Kind = "work"
 	// Samples is the state of the scheduler at short intervals, as package samples writes it.
 	Samples Kind = "samples"
+	// Incident is why the bundle of an incident was written, as JSON.
+	Incident Kind = "incident"
+	// Recording is a recording (app/command/tape) without effects, and Digests their digests: eight bytes for each
+	// event, little-endian.
+	Recording Kind = "recording"
+	Digests   Kind = "digests"
+	// Metrics is the answer of /metrics when an incident was found, Goroutines the stacks of all goroutines, as text.
+	Metrics    Kind = "metrics"
+	Goroutines Kind = "goroutines"
 )
 
 // Manifest describes a bundle.

@@ -24,6 +24,11 @@ var fileNames = map[Kind]string{
 	Audit:         "audit.jsonl",
 	Work:          "work.json",
 	Samples:       "samples.json",
+	Incident:      "incident.json",
+	Recording:     "recording.tape",
+	Digests:       "digests.bin",
+	Metrics:       "metrics.txt",
+	Goroutines:    "goroutines.txt",
 }
 
 // Writer writes one bundle. The manifest is written by Close, since it has the digests of the parts.
@@ -42,8 +47,8 @@ func NewWriter(w io.Writer) *Writer {
 func (w *Writer) Add(p Part, content io.Reader) error {
 	p.Name = fileNames[p.Kind]
 	method := zip.Deflate
-	if strings.HasSuffix(p.Name, ".gz") {
-		method = zip.Store // it is compressed already
+	if strings.HasSuffix(p.Name, ".gz") || p.Kind == Digests {
+		method = zip.Store // it is compressed already, or random except for zeros, which look like a zip bomb
 	}
 	file, err := w.zip.CreateHeader(&zip.FileHeader{Name: p.Name, Method: method, Modified: p.Ended.UTC()})
 	if err != nil {

@@ -164,7 +164,8 @@ Run it in a cluster:         kumiki scheduler --config FILE`,
 		newUpCommand(io), newSchedulerCommand(io, "scheduler", plugins), newWhyCommand(io, plugins),
 		newCaptureCommand(io, plugins),
 		newShadowCommand(io), newQueueCommand(io), newGangsCommand(io), newReplayCommand(io, plugins),
-		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io), newSimulateCommand(io, plugins),
+		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io), newIncidentCommand(io, plugins),
+		newSimulateCommand(io, plugins),
 		bench.NewCommand(), newConfigCommand(io, plugins), newVersionCommand(io),
 	)
 	return root

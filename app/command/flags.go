@@ -41,8 +41,13 @@ type schedulerFlags struct {
 	record         string
 	recordMax      int64
 	recordSegments int
+	incidentDir    string
+	incidentMax    int64
 	shadow         shadowFlags
 }
+
+// incidentFiles is how many bundles --incident-dir keeps.
+const incidentFiles = 50
 
 // newSchedulerFlags makes the flags of a command of the given name, in the sections and the order of upstream's help.
 func newSchedulerFlags(command string) *schedulerFlags {
@@ -67,6 +72,11 @@ func newSchedulerFlags(command string) *schedulerFlags {
 	fs.IntVar(&f.recordSegments, "record-segments", 1,
 		"Number of files of that size that --record keeps, the newest ones. With several, they are FILE.000001, "+
 			"FILE.000002 and so on, and each can be replayed by itself.")
+	fs.StringVar(&f.incidentDir, "incident-dir", "",
+		fmt.Sprintf("Keep the bundles of incidents in this directory, which must exist, besides the two in memory: "+
+			"up to %d files, the newest ones.", incidentFiles))
+	fs.Int64Var(&f.incidentMax, "incident-dir-max-bytes", 1<<30,
+		"Size of all bundles in --incident-dir; the oldest are removed.")
 	f.shadow.addFlags(fs)
 
 	f.app.Serve.Secure.AddFlags(f.sets.FlagSet("secure serving"))

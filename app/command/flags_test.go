@@ -43,7 +43,7 @@ var otherDefaults = map[string]string{
 }
 
 // ownFlags are those that kube-scheduler does not have.
-var ownFlags = []string{"record", "record-max-bytes", "record-segments", "shadow", "shadow-for", "shadow-report"}
+var ownFlags = []string{"incident-dir", "incident-dir-max-bytes", "record", "record-max-bytes", "record-segments", "shadow", "shadow-for", "shadow-report"}
 
 // TestFlagsAreThoseOfUpstream: every flag of kube-scheduler has its name, type, default, shorthand and section here.
 func TestFlagsAreThoseOfUpstream(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -42,7 +41,8 @@ func (o *offline) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.on, "offline", false,
 		"list the cluster and evaluate it here; no kumiki has to run, and nothing is written")
 	c.Flags().StringVar(&o.from, "from", "",
-		"use a snapshot of kumiki capture, or a recording, instead of a cluster; implies --offline")
+		"use a snapshot of kumiki capture, a recording, or the bundle of an incident instead of a cluster; "+
+			"implies --offline")
 	o.addConfig(c)
 }
 
@@ -106,13 +106,12 @@ func (o *offline) engine(ctx context.Context, io streams, find *finder) (*engine
 
 // snapshot replays the snapshot file to its end.
 func (o *offline) snapshot() (last *engine.Engine, err error) {
-	file, err := os.Open(o.from)
+	names, err := tape.Files(o.from)
 	if err != nil {
 		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	defer file.Close()
 	o.last, o.evicted = map[string]record.Decision{}, map[string]record.Decision{}
-	err = tape.Play(file, o.plugins, func(e *engine.Engine, step tape.Step) error {
+	err = tape.PlayFiles(names, o.plugins, func(string) {}, func(e *engine.Engine, step tape.Step) error {
 		last = e
 		for _, f := range step.Effects {
 			if d, is := f.(engine.Decided); is {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/app/command/incidents"
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
 	"github.com/kumiki-scheduler/kumiki/app/command/wiring"
 	"github.com/kumiki-scheduler/kumiki/config"
@@ -168,6 +169,10 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 		return f.shadow.follow(ctx, io, o)
 	}
 	wiring.View(&o)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	wiring.Incidents(running, &o, incidents.Options{Dir: f.incidentDir, MaxFiles: incidentFiles,
+		MaxBytes: f.incidentMax, Tool: "kumiki " + version})
 	if f.record != "" {
 		recorder, err := tape.Start(f.record, resolved, o.UnschedulableTimeout, tape.Options{
 			MaxBytes: f.recordMax, Segments: f.recordSegments,
@@ -199,6 +204,9 @@ func (f *schedulerFlags) validate() error {
 	if err := f.shadow.check(f.record); err != nil {
 		return err
 	}
+	if err := f.checkIncidentDir(); err != nil {
+		return err
+	}
 	if f.recordSegments < 1 || f.recordSegments > 1 && f.recordMax < tape.MinSegmentBytes {
 		return usageError{fmt.Errorf("--record-segments must be at least 1, and --record-max-bytes at least %d with "+
 			"several segments, got %d and %d", tape.MinSegmentBytes, f.recordSegments, f.recordMax)}
@@ -213,6 +221,24 @@ func (f *schedulerFlags) validate() error {
 	}
 	if len(errs) > 0 {
 		return usageError{utilerrors.NewAggregate(errs)}
+	}
+	return nil
+}
+
+// checkIncidentDir returns an error unless bundles can be written, so that a mistake shows at the start.
+func (f *schedulerFlags) checkIncidentDir() error {
+	if f.incidentMax < 1 {
+		return usageError{fmt.Errorf("--incident-dir-max-bytes must be above 0, got %d", f.incidentMax)}
+	}
+	if f.incidentDir == "" {
+		return nil
+	}
+	info, err := os.Stat(f.incidentDir)
+	if err == nil && !info.IsDir() {
+		err = errors.New("it is not a directory")
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("--incident-dir %s: %w", f.incidentDir, err)}
 	}
 	return nil
 }

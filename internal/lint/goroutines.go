@@ -29,7 +29,7 @@ var goroutines = map[string]budget{
 	"bench/restart":        {3, "creators of pods and profiles; they end with the start that is measured"},
 	"bench/standin":        {1, "serves; ends with Close, which waits for it"},
 	"bench/ops":            {4, "creators, churn, deletions and the watch of pods; Run ends and awaits all of them"},
-	"app/command/...":      {6, "signals and child processes; they end with the command"},
+	"app/command/...":      {10, "signals, child processes, recordings and incidents; they end with the command"},
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
 	"internal/mutation":    {1, "runs test processes side by side; waited for before it returns"},
 	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},

@@ -33,10 +33,11 @@ var (
 	upToAnswers = below(upToEngine, []string{"core/question", "core/recording"})
 	// formsOfCounters are forms of data that counters of pods use.
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
-	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve"}
-	benchmarks      = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles        = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pipeline", "apm/pods", "apm/timeline"}
-	edges           = below(upToAnswers, partsOfKube,
+	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve",
+		"kube/incident"}
+	benchmarks = []string{"bench/usage", "bench/report", "bench/testbed"}
+	profiles   = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pipeline", "apm/pods", "apm/timeline"}
+	edges      = below(upToAnswers, partsOfKube,
 		[]string{"config", "host/...", "kube", "shadow", "sim", "sim/report", "sim/scenario", "timing", "view"})
 )
 
@@ -126,6 +127,7 @@ var graph = map[string]layer{
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
 	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
+	"kube/incident": {upToAnswers, "keeps the last events of an engine; it knows neither the loop nor files"},
 	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
@@ -149,7 +151,7 @@ var graph = map[string]layer{
 		"tests for programs with custom plugins; imports testing, so no program imports it"},
 	"app/command": {below(edges, profiles, []string{"app", "app/command/...", "bench"}),
 		"the command line; programs with custom plugins are built from it"},
-	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
+	"app/command/...": {below(edges, []string{"apm/bundle", "app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask": {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"app/command/text": {[]string{"record", "apm", "apm/bottleneck", "apm/compare", "apm/journey"},

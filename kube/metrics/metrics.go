@@ -72,6 +72,7 @@ type Metrics struct {
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
 	RecordingsEnded  *metrics.CounterVec
+	Incidents        *metrics.CounterVec
 	Takeover         *metrics.Gauge
 	work             *metrics.CounterVec
 	uselessWakeUps   *metrics.CounterVec

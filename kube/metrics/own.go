@@ -109,6 +109,9 @@ func (m *Metrics) own() {
 		"CPU time of the measured Steps of the scheduling core, by lane, as the clock of the thread shows it. It has "+
 			"no value where Steps are not measured: outside of Linux, and with profiles that call foreign code. "+
 			"Updated once a second."), "lane")
+	m.Incidents = m.counters(a("incidents_total",
+		"Number of incidents that the flight recorder detected, by cause: slow-iteration, no-binds, bind-unanswered, "+
+			"watch-lag, panic, overcommitted-node, gc-pause, by-hand."), "cause")
 	m.RecordingsEnded = m.counters(a("recordings_ended_total",
 		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
 			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+

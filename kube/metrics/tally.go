@@ -424,6 +424,9 @@ func (t *Tally) queued(ev engine.Event) bool {
 	return p != nil && p.queued
 }
 
+// Oversold returns how many nodes were overcommitted in the last pass of Refresh.
+func (t *Tally) Oversold() int { return len(t.periodic.oversold) }
+
 // Refresh sets the gauges that need a pass over all watches, nodes or gangs. It does nothing when the last pass is less
 // than a second ago. engine is asked for what it offers of oversoldNodes and gangCensus.
 func (t *Tally) Refresh(engine any) {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
+	"github.com/kumiki-scheduler/kumiki/kube/incident"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -32,7 +35,18 @@ type Step struct {
 	Effects   []engine.Effect // as now
 	// resumed is set if the engine began with a State.
 	resumed bool
+	// digest compares the effects if the recording has their digests alone: Then has no effects then.
+	digest digest
 }
+
+// digest is how the digest of the present effects compares with the recorded one.
+type digest uint8
+
+const (
+	noDigest digest = iota
+	equalDigest
+	otherDigest
+)
 
 // pathOfDecision is the one thing in which the effects of a resumed engine may differ, because its caches are empty at
 // first.
@@ -40,6 +54,9 @@ var pathOfDecision = regexp.MustCompile(`,?"path":"[a-z]+"`)
 
 // Differs reports whether the present effects differ from the recorded ones.
 func (s Step) Differs() bool {
+	if s.digest != noDigest {
+		return s.digest == otherDigest
+	}
 	then, now := bytes.Join(s.Then, []byte("\n")), bytes.Join(s.Now, []byte("\n"))
 	if bytes.Equal(then, now) {
 		return false
@@ -135,6 +152,9 @@ type player struct {
 	reader  *recording.Reader
 	resumed bool // the engine began with a State
 	events  int  // of the engine so far
+
+	digests  *bufio.Reader // of effects, if the file is a bundle
+	digester incident.Digester
 }
 
 func (p *player) file(name string) error {
@@ -143,7 +163,42 @@ func (p *player) file(name string) error {
 		return err
 	}
 	defer file.Close()
-	return p.play(file)
+	magic := make([]byte, len(zipMagic))
+	if n, _ := file.ReadAt(magic, 0); n < len(magic) || string(magic) != zipMagic {
+		return p.play(file)
+	}
+	return p.bundle(name)
+}
+
+// zipMagic is how a bundle begins.
+const zipMagic = "PK\x03\x04"
+
+// bundle plays the recording in a bundle.
+func (p *player) bundle(name string) error {
+	b, err := bundle.Open(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	events, err := b.Open(bundle.Recording)
+	if err != nil {
+		return fmt.Errorf("the bundle has no events to replay: %w", err)
+	}
+	defer events.Close()
+	sums, err := b.Open(bundle.Digests)
+	if err != nil {
+		return err
+	}
+	defer sums.Close()
+	p.digests = bufio.NewReader(sums)
+	if err := p.play(events); err != nil {
+		return err
+	}
+	if n, _ := io.Copy(io.Discard, p.digests); n > 0 {
+		return fmt.Errorf("%d bytes of digests are left after the last event", n)
+	}
+	p.digests = nil
+	return nil
 }
 
 // play plays one file.
@@ -191,6 +246,15 @@ func (p *player) step(s *Step) error {
 		p.foreign.SetAnswers(answers)
 	}
 	s.Effects = p.engine.Step(s.Event)
+	if p.digests != nil {
+		var want [8]byte
+		if _, err := io.ReadFull(p.digests, want[:]); err != nil {
+			return fmt.Errorf("event %d: the bundle has no digest of its effects: %w", s.Number, err)
+		}
+		if s.digest = otherDigest; p.digester.Digest(s.Effects) == binary.LittleEndian.Uint64(want[:]) {
+			s.digest = equalDigest
+		}
+	}
 	if now := bytes.TrimSuffix(recording.AppendEffects(nil, s.Effects), []byte("\n")); len(now) > 0 {
 		s.Now = bytes.Split(now, []byte("\n"))
 	}
@@ -203,6 +267,9 @@ func (p *player) begin(lines *bufio.Reader) (first int, err error) {
 	h, cfg, foreign, err := readHeader(lines, p.plugins)
 	if err != nil {
 		return 0, err
+	}
+	if h.Digests != (p.digests != nil) {
+		return 0, errors.New("a recording without effects can only be read in its bundle")
 	}
 	goesOn := p.engine != nil && h.Kumiki == formatFromState && h.Before == p.events
 	if goesOn {

@@ -36,6 +36,9 @@ type header struct {
 	// are 0 in a recording of one file.
 	Segment int `json:"segment,omitempty"`
 	Before  int `json:"before,omitempty"`
+	// Digests is set if the recording has no effects but answers of foreign code, because the bundle that it is in has
+	// their digests.
+	Digests bool `json:"digests,omitempty"`
 }
 
 // The formats. A recording of formatFromState has the lines of a State between the first line and the first event.

@@ -6,11 +6,19 @@ package wiring
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 
+	"k8s.io/component-base/metrics/legacyregistry"
+
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/app/command/incidents"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/question"
+	"github.com/kumiki-scheduler/kumiki/kube"
+	"github.com/kumiki-scheduler/kumiki/kube/incident"
+	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/timing"
@@ -44,6 +52,62 @@ func feed(v *view.View, effects []engine.Effect) {
 		}
 	}
 }
+
+// Incidents makes a scheduler have a flight recorder, whose bundles are served at incidents.Path if the configuration
+// enables profiling. It must be called after View. Goroutines run until ctx ends.
+func Incidents(ctx context.Context, o *app.Options, store incidents.Options) {
+	store.Config, store.Timeout = o.Config, o.UnschedulableTimeout
+	store.Count = func(c incident.Cause) { metrics.Process().Incidents.WithLabelValues(string(c)).Inc() }
+	store.Metrics = scrape
+	limits := incident.DefaultLimits
+	limits.NoBinds += o.Config.Kumiki.SessionPeriod // within it, units wait for the next session
+	var s *incidents.Store                          // set before the server begins
+	o.Flight = func(e *engine.Engine) kube.Flight {
+		flight := incident.NewFlight(e.State, limits)
+		s = incidents.New(flight, store)
+		go flight.Run(ctx)
+		go s.Run(ctx)
+		return flight
+	}
+	before := o.Handlers
+	o.Handlers = func(scheduler *app.Scheduler) map[string]http.Handler {
+		handlers := map[string]http.Handler{}
+		if before != nil {
+			handlers = before(scheduler)
+		}
+		if o.Config.Profiling {
+			handlers[incidents.Path], handlers[incidents.Path+"/"] = s.Handler(), s.Handler()
+		}
+		return handlers
+	}
+}
+
+// scrape writes what /metrics answers.
+func scrape(w io.Writer) error {
+	request, err := http.NewRequest(http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return err
+	}
+	a := answer{Writer: w, header: http.Header{}, status: http.StatusOK}
+	legacyregistry.Handler().ServeHTTP(&a, request)
+	if a.status != http.StatusOK {
+		return fmt.Errorf("/metrics answered %d", a.status)
+	}
+	return nil
+}
+
+// answer writes the body of an answer.
+type answer struct {
+	io.Writer
+	header http.Header
+	status int
+}
+
+// Header and WriteHeader make it a http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(status int) { a.status = status }
 
 // Shadow makes a shadow serve /kumiki/v1/, with its report at /kumiki/v1/shadow.
 func Shadow(o *app.Options, so *app.ShadowOptions) {

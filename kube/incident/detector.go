@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/record"
+)
+
+// Detector finds incidents in what the loop gives it. It reads no clock. A condition that lasts is found once, and
+// again only after it has ended.
+type Detector struct {
+	limits Limits
+	found  []Finding
+
+	active int // units in the active queue
+	// unanswered counts the binds without an answer. Invariant: it is the number of those in binds with answered 0.
+	unanswered int
+	// binds are those on their way: sent and not answered, or answered and not yet seen by the watch.
+	binds map[string]*bind // pod UID -> its bind
+
+	// quietSince is since when pods wait and no bind succeeds; 0 if no pod waits.
+	quietSince record.Time
+	lasting    map[Cause]bool // cause -> its condition lasts since it was found
+	overcommit int            // overcommitted nodes when they were last counted
+}
+
+// bind is one on its way.
+type bind struct {
+	pod            record.PodRef
+	sent, answered record.Time
+	seen           bool // the watch showed it before the answer came
+}
+
+// NewDetector returns a detector for a new engine.
+func NewDetector(l Limits) *Detector {
+	return &Detector{limits: l, binds: map[string]*bind{}, lasting: map[Cause]bool{}}
+}
+
+// Take returns what was found since the last call.
+func (d *Detector) Take() []Finding {
+	found := d.found
+	d.found = nil
+	return found
+}
+
+// Step takes one event with its effects.
+func (d *Detector) Step(at record.Time, ev engine.Event, effects []engine.Effect) {
+	switch ev := ev.(type) {
+	case engine.BindDone:
+		d.answered(at, ev)
+	case engine.PodSet:
+		if b := d.binds[string(ev.Pod.UID)]; b != nil && ev.Pod.NodeName != "" {
+			if b.seen = true; b.answered != 0 {
+				delete(d.binds, b.pod.UID)
+			}
+		}
+	case engine.PodGone:
+		if b := d.binds[ev.Pod.UID]; b != nil {
+			if b.seen = true; b.answered != 0 {
+				delete(d.binds, ev.Pod.UID)
+			}
+		}
+	}
+	for _, f := range effects {
+		switch f := f.(type) {
+		case engine.Moved:
+			d.moved(&f.Move)
+		case engine.Bind:
+			if d.binds[f.Pod.UID] == nil {
+				d.unanswered++
+			}
+			d.binds[f.Pod.UID] = &bind{pod: f.Pod, sent: at}
+		case engine.Decided:
+			if f.Decision.Verdict == record.SetAside {
+				d.find(Finding{Cause: Panic, At: at, Detail: "pod " + f.Decision.Pod.Key()})
+			}
+		case engine.Trouble:
+			if strings.HasPrefix(f.What, "panic") {
+				d.find(Finding{Cause: Panic, At: at, Detail: f.Object + ": " + f.What})
+			}
+		}
+	}
+}
+
+func (d *Detector) moved(m *record.QueueMove) {
+	if m.From == record.Active {
+		d.active--
+	}
+	if m.To == record.Active {
+		d.active++
+	}
+}
+
+func (d *Detector) answered(at record.Time, ev engine.BindDone) {
+	b := d.binds[ev.Pod.UID]
+	if b == nil || b.answered != 0 {
+		return
+	}
+	d.unanswered--
+	if ev.Outcome != engine.Bound {
+		delete(d.binds, ev.Pod.UID)
+		return
+	}
+	d.quietSince = 0
+	delete(d.lasting, NoBinds)
+	if b.answered = at; b.seen {
+		delete(d.binds, ev.Pod.UID)
+	}
+}
+
+// Turn takes the end of an iteration of the loop. deciding reports whether it could have made decisions: a standby and
+// a paused scheduler bind nothing.
+func (d *Detector) Turn(at record.Time, took time.Duration, deciding bool) {
+	if took > d.limits.Iteration {
+		d.find(Finding{Cause: SlowIteration, At: at, Took: took})
+	}
+	switch {
+	case !deciding || d.active == 0 && d.unanswered == 0:
+		d.quietSince = 0
+		delete(d.lasting, NoBinds)
+	case d.quietSince == 0:
+		d.quietSince = at
+	default:
+		if quiet := time.Duration(at - d.quietSince); quiet > d.limits.NoBinds {
+			d.lasts(Finding{Cause: NoBinds, At: at, Took: quiet,
+				Detail: fmt.Sprintf("%d units active, %d binds unanswered", d.active, d.unanswered)})
+		}
+	}
+}
+
+// Second takes what is counted about once a second: overcommitted nodes, and the longest pause of the garbage collector
+// since the last call.
+func (d *Detector) Second(at record.Time, overcommitted int, pause time.Duration) {
+	if overcommitted > d.overcommit {
+		d.find(Finding{Cause: Overcommitted, At: at, Detail: fmt.Sprintf("%d nodes", overcommitted)})
+	}
+	d.overcommit = overcommitted
+	if pause > d.limits.GCPause {
+		d.find(Finding{Cause: GCPause, At: at, Took: pause})
+	}
+	var sent, answered *bind    // the oldest
+	for _, b := range d.binds { // order: the oldest is found, and of equal ones that with the first UID
+		switch {
+		case b.answered == 0 && (sent == nil || older(b.sent, sent.sent, b, sent)):
+			sent = b
+		case b.answered != 0 && (answered == nil || older(b.answered, answered.answered, b, answered)):
+			answered = b
+		}
+	}
+	d.overdue(BindUnanswered, at, d.limits.BindUnanswered, sent, func(b *bind) record.Time { return b.sent })
+	d.overdue(WatchLag, at, d.limits.WatchLag, answered, func(b *bind) record.Time { return b.answered })
+}
+
+func older(a, b record.Time, of, than *bind) bool {
+	return a < b || a == b && of.pod.UID < than.pod.UID
+}
+
+// overdue compares the oldest bind of a kind with its limit; nil for none.
+func (d *Detector) overdue(c Cause, at record.Time, limit time.Duration, b *bind, since func(*bind) record.Time) {
+	if b == nil || time.Duration(at-since(b)) <= limit {
+		delete(d.lasting, c)
+		return
+	}
+	d.lasts(Finding{Cause: c, At: at, Took: time.Duration(at - since(b)), Detail: "pod " + b.pod.Key()})
+}
+
+func (d *Detector) find(f Finding) { d.found = append(d.found, f) }
+
+// lasts finds a condition that may last.
+func (d *Detector) lasts(f Finding) {
+	if !d.lasting[f.Cause] {
+		d.lasting[f.Cause] = true
+		d.find(f)
+	}
+}
+
+// Quota says whether an incident becomes a bundle: one for each cause in a period. It belongs to one goroutine.
+type Quota struct {
+	Period time.Duration
+	last   map[Cause]record.Time // cause -> when a bundle of it was last allowed
+}
+
+// QuotaPeriod is the usual period.
+const QuotaPeriod = 10 * time.Minute
+
+// Allow reports whether an incident becomes a bundle. What a user asks for always does.
+func (q *Quota) Allow(f Finding) bool {
+	if f.Cause == ByHand {
+		return true
+	}
+	last, had := q.last[f.Cause]
+	if had && time.Duration(f.At-last) < q.Period {
+		return false
+	}
+	if q.last == nil {
+		q.last = map[Cause]record.Time{}
+	}
+	q.last[f.Cause] = f.At
+	return true
+}
