@@ -93,7 +93,7 @@ var graph = map[string]layer{
 
 	"apm":         {[]string{"apm/bundle"}, "analyses files of any scheduler, so it knows none of kumiki's packages"},
 	"apm/bundle":  {nil, "the file format alone, for what writes and what reads it"},
-	"apm/outside": {[]string{"apm/bundle", "apm/samples"}, "records any scheduler through the endpoints that it serves"},
+	"apm/outside": {[]string{"apm/bundle", "apm/samples"}, "records any scheduler through the endpoints it serves"},
 
 	"apm/bottleneck": {nil, "names causes from numbers; where these come from is above it"},
 	"apm/samples":    {nil, "one part of a bundle, for what records and what reads it"},
@@ -130,7 +130,7 @@ var graph = map[string]layer{
 	"app/command/...": {below(edges, []string{"app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask":  {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
-	"app/command/text": {[]string{"record", "apm", "apm/bottleneck"}, "how records and profiles look at a terminal; no more"},
+	"app/command/text": {[]string{"record", "apm", "apm/bottleneck"}, "reports at a terminal; no more"},
 
 	"cmd/kumiki": {[]string{"app/command"}, "the entry of the process; nothing imports a command"},
 

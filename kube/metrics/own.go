@@ -11,10 +11,10 @@ func (m *Metrics) own() {
 		"Duration of a step of the scheduling cycle in seconds, measured in one of ten cycles."),
 		buckets{0.000001, 4, 12}, "step")
 	m.loopSeconds = m.counters(a("loop_seconds_total",
-		"Seconds that the scheduling loop spent, by state: cycle (it decides), event (it takes a change, an outcome or "+
-			"the time), observer (an observer of its steps, such as --record), other, idle (nothing may be tried), "+
+		"Seconds that the scheduling loop spent, by state: cycle (it decides), event (it takes a change, an outcome "+
+			"or the time), observer (an observer of its steps, such as --record), other, idle (nothing may be tried), "+
 			"limited (a pod may be tried, and too many decisions have no outcome yet), held (a pod may be tried, and "+
-			"scheduling is paused or the lease is not held). A rest is counted when it ends, after one second at most."),
+			"scheduling is paused or the lease is not held). A rest is counted when it ends, after a second at most."),
 		"state")
 	m.setAside = m.counter(a("pods_set_aside_total",
 		"Number of pods set aside until they change, because handling them panicked."))
