@@ -193,7 +193,8 @@ func (r *reader) watch(c change) {
 	}
 	mean, best := r.probes()
 	slow := min(created*max(mean-best, 0)/late, 1)
-	r.part(bottleneck.Watch, bottleneck.APIServerCPU, slow, "an empty request took %.1f ms on average and %.1f ms at best",
+	r.part(bottleneck.Watch, bottleneck.APIServerCPU, slow,
+		"an empty request took %.1f ms on average and %.1f ms at best",
 		1000*mean, 1000*best)
 	r.part(bottleneck.Watch, bottleneck.WatchDelivery, 1-slow,
 		"pods were created, and the scheduler's metrics did not contain them yet")
@@ -243,10 +244,11 @@ func (r *reader) waits(add func(c bottleneck.Cause, share float64, evidence stri
 	queued := float64(loop.Runnable) / total
 	starved := (executing/total - assist) * r.starved()
 	if add != nil {
-		add(bottleneck.GC, assist+queued*collector, fmt.Sprintf("garbage collection used %.0f %% of the execution outside "+
-			"of the loop, and the loop was ready and waited for %.0f %% of its time", 100*collector, 100*queued))
-		add(bottleneck.CPUStarvation, starved+queued*(1-collector), fmt.Sprintf("executing goroutines had a CPU for %.0f "+
-			"%% of the time, and the loop was ready and waited for %.0f %%", 100*(1-r.starved()), 100*queued))
+		add(bottleneck.GC, assist+queued*collector, fmt.Sprintf("garbage collection used %.0f %% of the execution "+
+			"outside of the loop, and the loop was ready and waited for %.0f %% of its time",
+			100*collector, 100*queued))
+		add(bottleneck.CPUStarvation, starved+queued*(1-collector), fmt.Sprintf("executing goroutines had a CPU for "+
+			"%.0f %% of the time, and the loop was ready and waited for %.0f %%", 100*(1-r.starved()), 100*queued))
 	}
 	return min(assist+queued+starved, 1)
 }
@@ -281,12 +283,13 @@ func (r *reader) work(share float64) {
 		return
 	}
 	preempting, searching := r.cpuBelow(preemption)/cpu, r.cpuBelow(gangs)/cpu
-	r.part(bottleneck.Loop, bottleneck.Preemption, share*min(preempting, 1), "%.0f %% of the loop's CPU time is the search "+
-		"for victims", 100*min(preempting, 1))
-	r.part(bottleneck.Loop, bottleneck.GangSearch, share*min(searching, 1-min(preempting, 1)), "%.0f %% of the loop's CPU "+
-		"time is the search for places of gangs", 100*searching)
+	r.part(bottleneck.Loop, bottleneck.Preemption, share*min(preempting, 1), "%.0f %% of the loop's CPU time is the "+
+		"search for victims", 100*min(preempting, 1))
+	r.part(bottleneck.Loop, bottleneck.GangSearch, share*min(searching, 1-min(preempting, 1)), "%.0f %% of the "+
+		"loop's CPU time is the search for places of gangs", 100*searching)
 	hints := min(r.cpuBelow(queueingHints)/cpu, 1)
-	r.part(bottleneck.Loop, bottleneck.Hints, share*hints, "%.0f %% of the loop's CPU time is queueing hints", 100*hints)
+	r.part(bottleneck.Loop, bottleneck.Hints, share*hints, "%.0f %% of the loop's CPU time is queueing hints",
+		100*hints)
 	for _, p := range r.profile.Plugins {
 		if p.InLoop && p.CPU != nil {
 			s := float64(*p.CPU) / cpu * (1 - min(preempting+searching+hints, 1))
@@ -319,10 +322,12 @@ func (r *reader) lane(name apm.Lane) *apm.Row {
 
 // Functions by which kinds of work are recognised.
 var (
-	foreignCode   = []string{kumikiPath + "host/extender.(*client).call", upstreamPath + "scheduler.(*HTTPExtender).send"}
+	foreignCode = []string{kumikiPath + "host/extender.(*client).call",
+		upstreamPath + "scheduler.(*HTTPExtender).send"}
 	preemption    = []string{kumikiPath + "core/preempt", upstreamPath + "scheduler/framework/preemption."}
 	gangs         = []string{kumikiPath + "core/gang."}
-	queueingHints = []string{kumikiPath + "core/queue.(*Queue).hint", upstreamPath + "scheduler/backend/queue.(*PriorityQueue).isPodWorthRequeuing"}
+	queueingHints = []string{kumikiPath + "core/queue.(*Queue).hint",
+		upstreamPath + "scheduler/backend/queue.(*PriorityQueue).isPodWorthRequeuing"}
 )
 
 const (

@@ -155,6 +155,7 @@ func (p promised) NominatedNodes() []string               { return slices.Sorted
 type noMeter struct{}
 
 func (noMeter) Plugin(plugin.Point, string) {}
+func (noMeter) Did(record.Work, int)        {}
 
 func newOurs(w *scene) *ours {
 	var prof place.Profile

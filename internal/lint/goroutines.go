@@ -21,7 +21,7 @@ var goroutines = map[string]budget{
 	"kube/intake":          {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
 	"kube/effects":         {5, "writes run side by side; they end with the context of the scheduler, or with Drain and Stop"},
 	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
-	"apm/outside":          {3, "answers at the same time, and a limit of time; Record or Session.End waits"},
+	"apm/outside":          {6, "answers at the same time, samples, and a limit of time; Record or Session.End waits"},
 	"view":                 {4, "live streams; they end with the request"},
 	"bench":                {4, "samplers; they end with the run"},
 	"bench/testbed":        {1, "reads the output of a scheduler's process; ends with the process"},
@@ -41,6 +41,8 @@ var goroutines = map[string]budget{
 	"internal/build/...":   {3, "links side by side, shows the progress, lists the packages; they end with the build"},
 	"internal/testcluster": {8, "watches the child process and its output; ends with the test"},
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
+
+	"internal/profilecheck": {4, "creators of pods, and a server that is stopped; they end with the injection"},
 }
 
 // Goroutines returns goroutines that are started in unexpected places, or in more places than agreed. It returns the

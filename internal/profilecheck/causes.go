@@ -47,7 +47,7 @@ var NotInjected = map[bottleneck.Cause]string{
 	bottleneck.Etcd:              "needs a proxy between the API server and etcd",
 	bottleneck.Prepare:           "needs a volume controller that can be slowed down",
 	bottleneck.SessionPeriod:     "metrics do not show sessions",
-	bottleneck.Backoff:           "pods in backoff are tried as soon as the loop is idle, so free capacity ends the wait",
+	bottleneck.Backoff:           "pods in backoff are tried as soon as the loop is idle, so they do not wait",
 	bottleneck.Victims:           "no preemption took place on the check's cluster without a kubelet; not clarified",
 	bottleneck.Pause:             "needs leader election; the rule is checked by unit tests",
 	bottleneck.GC:                "a loop that is busy for seconds needs more pods than the check can create",
