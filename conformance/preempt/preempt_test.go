@@ -22,6 +22,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 var everything = labels.Everything()
