@@ -72,7 +72,8 @@ const nodes = 20
 // Run injects all causes, one after the other, on one cluster.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	cluster, err := testcluster.Launch(ctx, testcluster.Options{BinaryDir: o.LocalCluster, Nodes: nodes,
-		PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: []string{"--apiserver-arg=--max-requests-inflight=150",
+		PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: []string{
+			"--apiserver-arg=--max-requests-inflight=150",
 			"--apiserver-arg=--max-mutating-requests-inflight=50"}})
 	if err != nil {
 		return nil, err
