@@ -94,7 +94,7 @@ func (c *counted) difference() string {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		up, our := c.up[key], c.our[key]
 		if strings.Contains(key, " Score ") {
-			up, our = min(up, 1), our
+			up = min(up, 1)
 		}
 		if up != our {
 			return fmt.Sprintf("%s: upstream %d, kumiki %d", key, up, our)
