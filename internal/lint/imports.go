@@ -36,8 +36,9 @@ var (
 	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve",
 		"kube/incident"}
 	benchmarks = []string{"bench/usage", "bench/report", "bench/testbed"}
-	profiles   = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside", "apm/pipeline", "apm/pods", "apm/timeline"}
-	edges      = below(upToAnswers, partsOfKube,
+	profiles   = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside",
+		"apm/pipeline", "apm/pods", "apm/timeline"}
+	edges = below(upToAnswers, partsOfKube,
 		[]string{"config", "host/...", "kube", "shadow", "sim", "sim/report", "sim/scenario", "timing", "view"})
 )
 
@@ -151,7 +152,8 @@ var graph = map[string]layer{
 		"tests for programs with custom plugins; imports testing, so no program imports it"},
 	"app/command": {below(edges, profiles, []string{"app", "app/command/...", "bench"}),
 		"the command line; programs with custom plugins are built from it"},
-	"app/command/...": {below(edges, []string{"apm/bundle", "app", "app/command/...", "internal/testcluster", "examples/demo", "examples/gangs"}),
+	"app/command/...": {below(edges, []string{"apm/bundle", "app", "app/command/...", "internal/testcluster", "examples/demo",
+		"examples/gangs"}),
 		"the parts of the command line"},
 	"app/command/ask": {[]string{"record", "kube", "kube/serve", "view"}, "asks the running scheduler; it needs no scheduler of its own"},
 	"app/command/text": {[]string{"record", "apm", "apm/bottleneck", "apm/compare", "apm/journey"},
