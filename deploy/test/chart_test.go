@@ -176,14 +176,14 @@ func asText(t *testing.T, o any) string {
 	return string(raw)
 }
 
-// TestRolesNameTheLease: the chart's roles for users are those of viewer.yaml and operator.yaml with the lease of the release.
+// TestRolesNameTheLease: the chart's roles for users are those of viewer.yaml, operator.yaml and incident-reader.yaml with the lease of the release.
 // It catches a role that still names the lease of another release: `kumiki pause` would be rejected.
 func TestRolesNameTheLease(t *testing.T) {
-	const values = "{mode: %, roles: {viewers: [{kind: Group, name: engineers}], operators: [{kind: ServiceAccount, name: bot, namespace: ops}]}}"
+	const values = "{mode: %, roles: {viewers: [{kind: Group, name: engineers}], operators: [{kind: ServiceAccount, name: bot, namespace: ops}], incidentReaders: [{kind: User, name: oncall}]}}"
 	for mode, lease := range map[string]string{"canary": "trial-kumiki", "replace": "kube-scheduler"} {
 		all, _ := rendered(t, "trial", strings.Replace(values, "%", mode, 1))
 		roles := 0
-		for user, subject := range map[string]string{"viewer": "engineers", "operator": "bot"} {
+		for user, subject := range map[string]string{"viewer": "engineers", "operator": "bot", "incident-reader": "oncall"} {
 			raw, err := os.ReadFile("../" + user + ".yaml")
 			if err != nil {
 				t.Fatal(err)
@@ -209,7 +209,7 @@ func TestRolesNameTheLease(t *testing.T) {
 				}
 			}
 		}
-		if roles < 4 {
+		if roles < 5 {
 			t.Errorf("only %d roles were compared", roles)
 		}
 	}

@@ -189,6 +189,9 @@ var scenarios = []scenario{
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="2",le="163.84"} 0+100x60
 		scheduler_pod_scheduling_sli_duration_seconds_bucket{job="kumiki",instance="a",attempts="2",le="+Inf"} 0+100x60`, "25m", nil},
 
+	{"KumikiIncident", "first of its cause", `kumiki_incidents_total{job="kumiki",instance="a",cause="no-binds"} _ _ 1x60`, "5m", []string{"kumiki had an incident: no-binds."}},
+	{"KumikiIncident", "long ago", `kumiki_incidents_total{job="kumiki",instance="a",cause="no-binds"} 0 0 1x60`, "25m", nil},
+	{"KumikiIncident", "by hand", `kumiki_incidents_total{job="kumiki",instance="a",cause="by-hand"} 0 0 1x60`, "5m", nil},
 	{"KumikiEventsDropped", "some", `kumiki_events_dropped_total{job="kumiki",instance="a"} 0 0 40x60`, "5m", []string{"a drops events about pods."}},
 	{"KumikiEventsDropped", "none", `kumiki_events_dropped_total{job="kumiki",instance="a"} 0x60`, "5m", nil},
 

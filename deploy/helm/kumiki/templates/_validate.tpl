@@ -25,8 +25,8 @@ What values.schema.json cannot express: values that contradict each other. Each 
 {{- if and (not $v.networkPolicy.enabled) (or $v.networkPolicy.from $v.networkPolicy.egress) -}}
 {{- fail "networkPolicy.from and networkPolicy.egress have no effect while networkPolicy.enabled is false" -}}
 {{- end -}}
-{{- if and (not $v.roles.create) (or $v.roles.viewers $v.roles.operators) -}}
-{{- fail "roles.viewers and roles.operators have no effect while roles.create is false" -}}
+{{- if and (not $v.roles.create) (or $v.roles.viewers $v.roles.operators $v.roles.incidentReaders) -}}
+{{- fail "roles.viewers, roles.operators and roles.incidentReaders have no effect while roles.create is false" -}}
 {{- end -}}
 {{- end }}
 
