@@ -149,11 +149,18 @@ func (m *Manager) quorums(key cluster.GangKey, need gang.Need) []int {
 }
 
 // protectedNow reports whether one of some victims may not be evicted any more by a priority: its group declares more
-// than before. A gang that goes whole and of which some are gone goes to its end all the same (rule R5).
+// than before, or the preemptor's group declares less. A gang that goes whole and of which some are gone goes to its
+// end all the same (rule R5).
 func (m *Manager) protectedNow(victims []*cluster.Pod, priority int32) bool {
 	s := m.store.Snapshot()
 	return slices.ContainsFunc(victims, func(p *cluster.Pod) bool {
 		key, in := s.HeldGang(p.UID)
-		return in && !GoesWhole(s, key) && m.RuleOf(key).Protects(p.Spec.Priority) >= priority
+		switch {
+		case !in:
+			return p.Spec.Priority >= priority
+		case GoesWhole(s, key):
+			return false
+		}
+		return m.RuleOf(key).Protects(p.Spec.Priority) >= priority
 	})
 }
