@@ -15,6 +15,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
 // Metric is what a registry says of a metric.
@@ -34,7 +35,8 @@ func Upstream() ([]Metric, error) {
 // Kumiki is what kumiki registers, by name.
 func Kumiki() ([]Metric, error) {
 	reg := &keeping{KubeRegistry: componentmetrics.NewKubeRegistry()}
-	metrics.New(reg)
+	// Without a recorder the metrics of times have no values.
+	metrics.New(reg).ShowTiming(timing.New(timing.Options{Epoch: "e", Since: 1}))
 	for _, m := range reg.all {
 		touch(m)
 	}

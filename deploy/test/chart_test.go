@@ -85,8 +85,11 @@ func TestChartEqualsKustomize(t *testing.T) {
 	} {
 		all, _ := rendered(t, tt.release, tt.values+"\n")
 		for key, o := range all {
-			if _, isRole := o["rules"]; isRole && (strings.HasSuffix(key, "-viewer") || strings.HasSuffix(key, "-operator")) {
-				delete(all, key)
+			_, isRole := o["rules"]
+			for _, user := range []string{"-viewer", "-operator", "-incident-reader"} {
+				if isRole && strings.HasSuffix(key, user) {
+					delete(all, key)
+				}
 			}
 		}
 		got, want := comparable(t, all), comparable(t, kustomized(t, tt.overlay, tt.components...))
