@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"sigs.k8s.io/yaml"
@@ -45,6 +46,10 @@ func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
 	})
 	mux.HandleFunc("/debug/pprof/trace", func(w http.ResponseWriter, r *http.Request) {
 		defer traced.Store(true)
+		time.AfterFunc(200*time.Millisecond, func() { // without it there may be no CPU sample
+			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+			}
+		})
 		pprof.Trace(w, r)
 	})
 	mux.HandleFunc("/debug/pprof/allocs", pprof.Handler("allocs").ServeHTTP)

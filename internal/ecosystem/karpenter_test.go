@@ -255,9 +255,9 @@ func TestKarpenterConsolidates(t *testing.T) {
 	s := karpenterCluster(t, 2, kumikiWith("", ""))
 	s.apply(singlePod("filler-0", "4"))
 	s.apply(singlePod("filler-1", "4"))
+	s.runs("default", "filler-", 2) // on a node each; the gang's pods on one node would leave no place for the second
 	s.apply(trainingJob("train", 2, "3", `, karpenter.sh/do-not-disrupt: "true"`))
 	before := s.runs("default", "train-", 2)
-	s.runs("default", "filler-", 2)
 	s.has(2)
 	s.remove(singlePod("filler-0", "4"))
 	s.remove(singlePod("filler-1", "4"))
