@@ -250,6 +250,10 @@ dashboard-images: ## draw rows of the dashboard from the recorded metrics: docs/
 
 # make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
 CASES ?= .*
+.PHONY: incident
+incident: ## stops the API server of a local cluster for 20 seconds under load; the bundle must name the cause and replay
+	$(GO) test -count 1 -timeout 10m ./app/command -run '^TestAnIncidentOfAStoppedAPIServer$$' -v
+
 .PHONY: reliability
 reliability: build conformance-upstream ## bad inputs and faults, for kumiki and for kube-scheduler (CASES='B.*' ARGS="--runs 3 -o markdown")
 	@$(GOBUILD) -o bin/reliability ./internal/reliability/cmd/reliability
