@@ -4,6 +4,7 @@ package bundle
 
 import (
 	"archive/zip"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -40,7 +41,12 @@ type Writer struct {
 
 // NewWriter returns a writer of a bundle into w.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{Manifest: Manifest{Format: format, Version: Version}, zip: zip.NewWriter(w)}
+	z := zip.NewWriter(w)
+	// A scheduler may write it: it should rather be fast than small.
+	z.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(out, flate.BestSpeed)
+	})
+	return &Writer{Manifest: Manifest{Format: format, Version: Version}, zip: z}
 }
 
 // Add writes a part. It sets the part's name, size and digest. The kind must be one of this package.

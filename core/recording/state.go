@@ -68,15 +68,29 @@ func fromAPI(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.i
 // AppendState appends the lines of a State to b. It sorts the lists of the State that are in no order, and changes
 // nothing else, so it may run beside the engine.
 func AppendState(b []byte, st *engine.State) []byte {
+	WriteState(st, func(lines []byte) { b = append(b, lines...) })
+	return b
+}
+
+// writeBytes is how much WriteState hands over at once, at least.
+const writeBytes = 64 << 10
+
+// WriteState is AppendState for a State that should not be in memory as a whole. It calls write for parts of the lines,
+// in order; write must not keep them.
+func WriteState(st *engine.State, write func(lines []byte)) {
 	st.Sort()
-	w := &stateWriter{records: b, numbers: map[any]int{}, counts: map[string]int{}}
+	w := &stateWriter{write: write, numbers: map[any]int{}, counts: map[string]int{}}
 	facts := w.value(nil, reflect.ValueOf(st).Elem())
-	return append(append(append(w.records, `{"state":`...), facts...), "}\n"...)
+	write(w.records)
+	write([]byte(`{"state":`))
+	write(facts)
+	write([]byte("}\n"))
 }
 
 // stateWriter writes the lines of a State.
 type stateWriter struct {
-	records []byte         // the lines of records
+	write   func([]byte)
+	records []byte         // lines of records that are not written
 	numbers map[any]int    // pointer to a record -> its number among those of its kind
 	counts  map[string]int // kind of records -> how many there are
 }
@@ -201,7 +215,10 @@ func (w *stateWriter) number(rec any) int {
 	n := w.counts[l.Record]
 	w.counts[l.Record]++
 	w.numbers[rec] = n
-	w.records = append(append(w.records, encode(l)...), '\n')
+	if w.records = append(append(w.records, encode(l)...), '\n'); len(w.records) > writeBytes {
+		w.write(w.records)
+		w.records = w.records[:0]
+	}
 	return n
 }
 

@@ -21,7 +21,7 @@ type Detector struct {
 	// unanswered counts the binds without an answer. Invariant: it is the number of those in binds with answered 0.
 	unanswered int
 	// binds are those on their way: sent and not answered, or answered and not yet seen by the watch.
-	binds map[string]*bind // pod UID -> its bind
+	binds map[string]bind // pod UID -> its bind
 
 	// quietSince is since when pods wait and no bind succeeds; 0 if no pod waits.
 	quietSince record.Time
@@ -38,7 +38,7 @@ type bind struct {
 
 // NewDetector returns a detector for a new engine.
 func NewDetector(l Limits) *Detector {
-	return &Detector{limits: l, binds: map[string]*bind{}, lasting: map[Cause]bool{}}
+	return &Detector{limits: l, binds: map[string]bind{}, lasting: map[Cause]bool{}}
 }
 
 // Take returns what was found since the last call.
@@ -54,27 +54,21 @@ func (d *Detector) Step(at record.Time, ev engine.Event, effects []engine.Effect
 	case engine.BindDone:
 		d.answered(at, ev)
 	case engine.PodSet:
-		if b := d.binds[string(ev.Pod.UID)]; b != nil && ev.Pod.NodeName != "" {
-			if b.seen = true; b.answered != 0 {
-				delete(d.binds, b.pod.UID)
-			}
+		if ev.Pod.NodeName != "" {
+			d.seen(string(ev.Pod.UID))
 		}
 	case engine.PodGone:
-		if b := d.binds[ev.Pod.UID]; b != nil {
-			if b.seen = true; b.answered != 0 {
-				delete(d.binds, ev.Pod.UID)
-			}
-		}
+		d.seen(ev.Pod.UID)
 	}
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Moved:
 			d.moved(&f.Move)
 		case engine.Bind:
-			if d.binds[f.Pod.UID] == nil {
+			if old, again := d.binds[f.Pod.UID]; !again || old.answered != 0 {
 				d.unanswered++
 			}
-			d.binds[f.Pod.UID] = &bind{pod: f.Pod, sent: at}
+			d.binds[f.Pod.UID] = bind{pod: f.Pod, sent: at}
 		case engine.Decided:
 			if f.Decision.Verdict == record.SetAside {
 				d.find(Finding{Cause: Panic, At: at, Detail: "pod " + f.Decision.Pod.Key()})
@@ -96,9 +90,22 @@ func (d *Detector) moved(m *record.QueueMove) {
 	}
 }
 
+// seen notes that the watch showed a pod bound or gone.
+func (d *Detector) seen(uid string) {
+	b, is := d.binds[uid]
+	switch {
+	case !is:
+	case b.answered != 0:
+		delete(d.binds, uid)
+	default:
+		b.seen = true
+		d.binds[uid] = b
+	}
+}
+
 func (d *Detector) answered(at record.Time, ev engine.BindDone) {
-	b := d.binds[ev.Pod.UID]
-	if b == nil || b.answered != 0 {
+	b, is := d.binds[ev.Pod.UID]
+	if !is || b.answered != 0 {
 		return
 	}
 	d.unanswered--
@@ -110,7 +117,9 @@ func (d *Detector) answered(at record.Time, ev engine.BindDone) {
 	delete(d.lasting, NoBinds)
 	if b.answered = at; b.seen {
 		delete(d.binds, ev.Pod.UID)
+		return
 	}
+	d.binds[ev.Pod.UID] = b
 }
 
 // Turn takes the end of an iteration of the loop. deciding reports whether it could have made decisions: a standby and
@@ -143,30 +152,30 @@ func (d *Detector) Second(at record.Time, overcommitted int, pause time.Duration
 	if pause > d.limits.GCPause {
 		d.find(Finding{Cause: GCPause, At: at, Took: pause})
 	}
-	var sent, answered *bind    // the oldest
+	var sent, answered bind     // the oldest; without a pod for none
 	for _, b := range d.binds { // order: the oldest is found, and of equal ones that with the first UID
 		switch {
-		case b.answered == 0 && (sent == nil || older(b.sent, sent.sent, b, sent)):
+		case b.answered == 0 && (sent.pod.UID == "" || older(b.sent, sent.sent, &b, &sent)):
 			sent = b
-		case b.answered != 0 && (answered == nil || older(b.answered, answered.answered, b, answered)):
+		case b.answered != 0 && (answered.pod.UID == "" || older(b.answered, answered.answered, &b, &answered)):
 			answered = b
 		}
 	}
-	d.overdue(BindUnanswered, at, d.limits.BindUnanswered, sent, func(b *bind) record.Time { return b.sent })
-	d.overdue(WatchLag, at, d.limits.WatchLag, answered, func(b *bind) record.Time { return b.answered })
+	d.overdue(BindUnanswered, at, d.limits.BindUnanswered, &sent, sent.sent)
+	d.overdue(WatchLag, at, d.limits.WatchLag, &answered, answered.answered)
 }
 
 func older(a, b record.Time, of, than *bind) bool {
 	return a < b || a == b && of.pod.UID < than.pod.UID
 }
 
-// overdue compares the oldest bind of a kind with its limit; nil for none.
-func (d *Detector) overdue(c Cause, at record.Time, limit time.Duration, b *bind, since func(*bind) record.Time) {
-	if b == nil || time.Duration(at-since(b)) <= limit {
+// overdue compares the oldest bind of a kind with its limit; one without a pod is none.
+func (d *Detector) overdue(c Cause, at record.Time, limit time.Duration, b *bind, since record.Time) {
+	if b.pod.UID == "" || time.Duration(at-since) <= limit {
 		delete(d.lasting, c)
 		return
 	}
-	d.lasts(Finding{Cause: c, At: at, Took: time.Duration(at - since(b)), Detail: "pod " + b.pod.Key()})
+	d.lasts(Finding{Cause: c, At: at, Took: time.Duration(at - since), Detail: "pod " + b.pod.Key()})
 }
 
 func (d *Detector) find(f Finding) { d.found = append(d.found, f) }

@@ -29,7 +29,7 @@ func WriteCut(w io.Writer, c config.Resolved, timeout time.Duration, cut *incide
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	out.Write(append(first, '\n')) // errors of the Writer are those of Flush
-	out.Write(recording.AppendState(nil, cut.State))
+	recording.WriteState(cut.State, func(lines []byte) { out.Write(lines) })
 	var line []byte
 	cut.Each(func(e incident.Entry, answers []engine.Answer) {
 		line = recording.AppendEvent(line[:0], e.Event)

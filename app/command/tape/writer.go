@@ -201,9 +201,7 @@ func (w *writer) begin(c chunk) error {
 	if _, err := w.out.Write(first); err != nil {
 		return err
 	}
-	if _, err := w.out.Write(recording.AppendState(nil, c.next)); err != nil {
-		return err
-	}
+	recording.WriteState(c.next, func(lines []byte) { w.out.Write(lines) }) // an error is that of Flush
 	return errors.Join(w.out.Flush(), prune(w.r.path, w.r.opts.Segments))
 }
 
