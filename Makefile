@@ -248,12 +248,12 @@ dashboard-images: ## draw rows of the dashboard from the recorded metrics: docs/
 	@mkdir -p docs/img
 	GOWORK=off $(GO) -C deploy/test test -count 1 -run ImagesAre . -update
 
-# make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
-CASES ?= .*
 .PHONY: incident
 incident: ## stops the API server of a local cluster for 20 seconds under load; the bundle must name the cause and replay
-	$(GO) test -count 1 -timeout 10m ./app/command -run '^TestAnIncidentOfAStoppedAPIServer$$' -v
+	$(GO) test -count 1 -timeout 10m -tags incident ./app/command -run '^TestAnIncidentOfAStoppedAPIServer$$' -v
 
+# make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
+CASES ?= .*
 .PHONY: reliability
 reliability: build conformance-upstream ## bad inputs and faults, for kumiki and for kube-scheduler (CASES='B.*' ARGS="--runs 3 -o markdown")
 	@$(GOBUILD) -o bin/reliability ./internal/reliability/cmd/reliability
