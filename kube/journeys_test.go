@@ -78,7 +78,7 @@ func TestPhasesOfTheLoopAddUp(t *testing.T) {
 // TestEventsWithoutPodsCostNothing: a step that concerns no journey does not lock the recorder.
 func TestEventsWithoutPodsCostNothing(t *testing.T) {
 	r := timing.New(timing.Options{})
-	r.BeginStep() // a second one would wait for this one for ever
+	r.BeginStep() // a second one would wait for this one without end
 	j := newJourneys(r, []string{"default-scheduler"})
 	j.step(engine.Tick{Now: 1}, nil, moments{})
 	j.step(engine.NodeGone{Name: "n"}, nil, moments{})

@@ -36,7 +36,7 @@ func TestWorkOfALoop(t *testing.T) {
 		before := total()
 		time.Sleep(160 * time.Second)
 		if now := total(); now.Steps < before.Steps+160 || now.Measured > before.Measured+16 {
-			t.Errorf("%d of %d Steps are measured although nobody records", now.Measured-before.Measured, now.Steps-before.Steps)
+			t.Errorf("%d of %d Steps are measured although no recording runs", now.Measured-before.Measured, now.Steps-before.Steps)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (l *labelled) PostBind(_ context.Context, _ fwk.CycleState, p *v1.Pod, node
 		switch w.GetPod().Name {
 		case p.Labels["allow"]:
 			w.Allow("A")
-			w.Allow("nobody")
+			w.Allow("unknown")
 		case p.Labels["reject"]:
 			w.Reject("A", "another pod says no")
 		case p.Labels["preempt"]:

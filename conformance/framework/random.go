@@ -148,7 +148,7 @@ func (r *Random) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, no
 	case n < 100:
 		return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%s finds the node busy %d", r.name, n%3))
 	case n < 160:
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.name+" finds the node unfit", "for ever")
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.name+" finds the node unfit", "always")
 	case n < 190:
 		return fwk.NewStatus(fwk.Pending, r.name+" waits for the node")
 	case n == 999 && r.draw(10, "fails", pod.Name) == 0:

@@ -146,7 +146,7 @@ var graph = map[string]layer{
 	"bench/standin":   {nil, "takes the API server's place; it knows no scheduler"},
 	"bench/core":      {below(upToEngine, plugins, []string{"config", "app", "bench/usage"}), "measures the core alone, without an API server"},
 	"bench/gangs": {below(upToEngine, plugins, []string{"sim"}),
-		"compares ways to schedule gangs: the engine on virtual time, or whoever schedules a cluster"},
+		"compares ways to schedule gangs: the engine on virtual time, or the scheduler of a cluster"},
 	"app/apptest": {below(upToEngine, []string{"core/cluster/convert", "app", "config", "host/...", "kube/intake",
 		"internal/plugintest"}),
 		"tests for programs with custom plugins; imports testing, so no program imports it"},
