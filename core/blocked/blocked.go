@@ -12,24 +12,30 @@ import (
 // may hold some, and its possible places are kept from surplus members of others; a unit of surplus members neither
 // waits for capacity in that sense nor keeps any.
 func (g *Gangs) Rejected(a gang.Attempt, surplus bool) {
-	g.historyOf(a.Gang).verdict = a.Answer.Verdict
-	if !surplus {
-		g.holdFor(a)
-		g.spare(a)
+	h := g.historyOf(a.Gang)
+	h.verdict = a.Answer.Verdict
+	if surplus {
+		g.setDue(a.Gang, h, 0)
+		return
 	}
+	g.holdFor(a)
+	g.spare(a)
 }
 
 // Evicting follows an attempt that found too few places, of a gang that waits for the capacity of its victims.
 func (g *Gangs) Evicting(a gang.Attempt) {
-	g.historyOf(a.Gang).verdict = a.Answer.Verdict
+	h := g.historyOf(a.Gang)
+	h.verdict = a.Answer.Verdict
+	g.setDue(a.Gang, h, 0)
 	g.endSparing(a.Gang)
 }
 
 // Placed follows an attempt that found enough places and keeps them. What is held stays until EndHold.
 func (g *Gangs) Placed(key cluster.GangKey) {
 	if h := g.of[key]; h != nil {
-		h.since, h.verdict = 0, gang.Placed
+		h.since, h.noPlace, h.verdict = 0, false, gang.Placed
 		g.cfg.Deadlines.Stop(&h.scaleUp)
+		g.setDue(key, h, 0)
 	}
 	g.endSparing(key)
 }
@@ -50,12 +56,16 @@ func (g *Gangs) Changed(key cluster.GangKey) {
 	if u := g.unit(key); u == nil || u.Extra() {
 		g.endSparing(key)
 	}
+	if g.due[key] || g.hold != nil && g.hold.gang == key {
+		g.look = true // it may not wait any more, or be at another place in the queue's order
+	}
 }
 
 // Forget drops what is known of a gang that is gone.
 func (g *Gangs) Forget(key cluster.GangKey) {
 	if h := g.of[key]; h != nil {
 		g.cfg.Deadlines.Stop(&h.scaleUp)
+		g.setDue(key, h, 0)
 		delete(g.of, key)
 	}
 }
@@ -64,6 +74,12 @@ func (g *Gangs) Forget(key cluster.GangKey) {
 func (g *Gangs) Tick(due uint64) {
 	if due&(1<<(g.cfg.FirstPhase+phaseScaleUp)) != 0 {
 		g.turnScaleUps()
+	}
+	if due&(1<<(g.cfg.FirstPhase+phaseDue)) != 0 {
+		g.comeDue()
+	}
+	if due&(1<<(g.cfg.FirstPhase+phaseBackfill)) != 0 {
+		g.endBackfilled()
 	}
 }
 
@@ -103,6 +119,10 @@ type Held struct {
 	Gang         cluster.GangKey
 	Since, Until record.Time
 	Pods         []*cluster.Pod // that are nominated for it
+	// Start is the estimate of the gang's start, 0 for unknown, and Backfilled how many pods that end before it were
+	// placed on the capacity.
+	Start      record.Time
+	Backfilled int
 }
 
 // Held returns the capacity that is held now.
@@ -111,5 +131,6 @@ func (g *Gangs) Held() (held Held, ok bool) {
 	if h == nil {
 		return Held{}, false
 	}
-	return Held{Gang: h.gang, Since: h.since, Until: h.until.At(), Pods: h.pods}, true
+	return Held{Gang: h.gang, Since: h.since, Until: h.until.At(), Pods: h.pods,
+		Start: h.backfill.start, Backfilled: h.backfill.placed}, true
 }

@@ -6,7 +6,8 @@
 //
 // The engine calls, for an attempt that found too few places, either Rejected or, if pods are evicted for the gang,
 // Evicting. It calls Placed and EndHold for a gang that has its places, and Changed when a unit may not wait for
-// capacity any more. Tick handles the deadlines of this package, and Check follows each event.
+// capacity any more. Tick handles the deadlines of this package. Check and TryDue follow each
+// event.
 //
 // The package sits above core/queue, to which it gives nominations, and below core/engine, which owns the loop. It
 // does not import the engine: what it needs of it is Host. Every effect goes through Host.Emit, in order.

@@ -21,6 +21,8 @@ type Host interface {
 	Pending(cluster.UID) bool
 	// Reconsider asks the gates of a gang again.
 	Reconsider(key cluster.GangKey, cause string)
+	// SearchWithout returns what a search for the places of a gang would find if some pods were gone. Nothing changes.
+	SearchWithout(a gang.Attempt, gone []*cluster.Pod) gang.Answer
 }
 
 // Hold says when capacity is held.
@@ -29,6 +31,8 @@ type Hold struct {
 	After record.Time
 	// For is how long it is held at most; 0 where none ever is.
 	For record.Time
+	// Backfill lets pods that are known to end before the gang can start use what is held.
+	Backfill bool
 }
 
 // ScaleUp limits how long a blocked gang requests nodes from an autoscaler.
@@ -47,6 +51,8 @@ type Config struct {
 	Host    Host
 	Hold    Hold
 	ScaleUp ScaleUp
+	// Sessions: each gang is tried in each session, so that a hold needs no deadline to begin.
+	Sessions bool
 	// Deadlines are those of the engine. The phases of this package are FirstPhase and those after it, Phases of them.
 	Deadlines  *deadline.Heap
 	FirstPhase deadline.Phase
@@ -54,8 +60,10 @@ type Config struct {
 
 // The phases of a tick that handle deadlines, counted from Config.FirstPhase.
 const (
-	phaseHold    deadline.Phase = iota // held capacity; Check follows each event
-	phaseScaleUp                       // gangs that request nodes for a limited time
+	phaseHold     deadline.Phase = iota // held capacity; Check follows each event
+	phaseScaleUp                        // gangs that request nodes for a limited time
+	phaseDue                            // gangs that may hold capacity from now on
+	phaseBackfill                       // pods on held capacity that are to be gone
 	// Phases is how many there are.
 	Phases
 )
@@ -67,6 +75,13 @@ type Gangs struct {
 	of map[cluster.GangKey]*history // kept; gang -> what is known of it
 	// hold is nil for none. Invariant: between two steps its gang is in of and waits for capacity, behind no gate.
 	hold *hold // kept
+	// budget limits the time of all holds.
+	budget budget // kept
+	// due are the gangs to be tried so that they get the hold. Invariant: these are the ones whose dueAt has come, and
+	// the first of them that waits for capacity is about to be tried, unless a gang before it holds capacity.
+	due map[cluster.GangKey]bool // derived: of dueAt. Gang -> true
+	// look is set if another one of them may be the one to be tried.
+	look bool // derived: not set between two steps
 }
 
 // history is what is known of a gang that was rejected. It is made by the gang's first rejection and goes with its
@@ -77,6 +92,9 @@ type history struct {
 	since record.Time // kept
 	// noHoldUntil is when it may hold capacity again.
 	noHoldUntil record.Time // kept
+	// noPlace reports whether its last attempt found no place. An attempt beside the hold of another gang that found
+	// none does not count.
+	noPlace bool // kept
 	// firstPlaced is how many pods its best attempt placed at since.
 	firstPlaced int // kept
 	// spared is where its best attempt put its pods, if it waits for capacity. Invariant: at most mostSpared places.
@@ -84,6 +102,10 @@ type history struct {
 	// scaleUp is when the gang begins or ceases to request nodes; not set if it never does. Invariant: between two
 	// steps it is later than now.
 	scaleUp deadline.Entry // kept
+	// dueAt is when the gang is to be tried, so that it gets the hold: a whole second, or when another gang kept it
+	// from that; 0 for not at all. Invariant: it is 0 for the gang that holds capacity.
+	dueAt record.Time    // kept
+	due   deadline.Entry // derived: at dueAt, as long as that is later than now
 	// verdict is how its last search ended.
 	verdict gang.Verdict // kept
 }
@@ -100,18 +122,23 @@ type hold struct {
 	since record.Time     // kept
 	until deadline.Entry  // kept; Invariant: between two steps it is later than now.
 	pods  []*cluster.Pod  // kept; that are nominated for it
+	// backfill is who else may use the capacity.
+	backfill backfill // kept
 }
 
 // New makes Gangs that know of no blocked gang.
 func New(cfg Config) *Gangs {
-	return &Gangs{cfg: cfg, of: map[cluster.GangKey]*history{}}
+	return &Gangs{cfg: cfg, of: map[cluster.GangKey]*history{}, due: map[cluster.GangKey]bool{}}
 }
 
 // historyOf returns what is known of a gang, which is nothing yet at its first rejection.
 func (g *Gangs) historyOf(key cluster.GangKey) *history {
 	h := g.of[key]
 	if h == nil {
-		h = &history{scaleUp: deadline.Entry{Phase: g.cfg.FirstPhase + phaseScaleUp}}
+		h = &history{
+			scaleUp: deadline.Entry{Phase: g.cfg.FirstPhase + phaseScaleUp},
+			due:     deadline.Entry{Phase: g.cfg.FirstPhase + phaseDue},
+		}
 		g.of[key] = h
 	}
 	return h
@@ -123,4 +150,12 @@ func (g *Gangs) unit(key cluster.GangKey) *queue.Unit {
 		return u
 	}
 	return nil
+}
+
+// holder returns the unit that holds capacity; nil when none does.
+func (g *Gangs) holder() *queue.Unit {
+	if g.hold == nil {
+		return nil
+	}
+	return g.cfg.Queue.Gang(g.hold.gang)
 }

@@ -22,11 +22,21 @@ type Seen struct {
 // SetPod records a pod that the API server has bound to p.NodeName. An assumed pod becomes confirmed; if it was bound
 // to another node, the API server's node counts.
 func (s *Store) SetPod(p *Pod) Seen {
+	seen := s.setPod(p)
+	s.changed(Change{Kind: PodBound, Pod: p})
+	return seen
+}
+
+func (s *Store) setPod(p *Pod) Seen {
 	if p.NodeName == "" {
 		panic(Broken(fmt.Sprintf("SetPod of pod %s (%s), which is not bound", p.Key(), p.UID)))
 	}
 	var seen Seen
-	if e := s.pods[p.UID]; e != nil {
+	e := s.pods[p.UID]
+	if e == nil || e.assumed {
+		s.observe(p.Spec)
+	}
+	if e != nil {
 		seen.Old, seen.WasAssumed = e.pod, e.assumed
 		if name := s.rows[e.row].name; name != p.NodeName {
 			seen.Elsewhere = name
@@ -98,6 +108,7 @@ func (s *Store) DeletePod(uid UID) (old *Pod, ok bool) {
 		return nil, false
 	}
 	s.remove(e)
+	s.changed(Change{Kind: PodRemoved, UID: uid})
 	return e.pod, true
 }
 
@@ -109,6 +120,7 @@ func (s *Store) Forget(uid UID) bool {
 		return false
 	}
 	s.remove(e)
+	s.changed(Change{Kind: PodFreed, UID: uid})
 	return true
 }
 
@@ -119,6 +131,7 @@ func (s *Store) assume(p *Pod, n NodeIdx) {
 			s.rows[n].name, s.rows[e.row].name)))
 	}
 	s.insert(&entry{pod: p, assumed: true}, n)
+	s.changed(Change{Kind: PodTaken, Pod: p, Name: s.rows[n].name})
 }
 
 // insert adds an entry to a row. Its gang is the one in which the pod counted before; with nil the pod's declaration

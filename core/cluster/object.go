@@ -235,6 +235,7 @@ func (s *Store) SetObject(obj Object) (old Object) {
 		is.assumed = carried(was.assumed, obj)
 	}
 	s.put(k, key, is)
+	s.changed(Change{Kind: ObjectChanged, Object: obj})
 	if was.api == nil {
 		return nil
 	}
@@ -279,6 +280,7 @@ func (s *Store) DeleteObject(k Kind, key ObjectKey) (old Object) {
 		return nil
 	}
 	s.put(k, key, slot{})
+	s.changed(Change{Kind: ObjectRemoved, Type: k, Key: key})
 	return was.now()
 }
 
@@ -296,16 +298,33 @@ func (t *Trial) AssumeObject(obj Object) {
 		panic(Broken(fmt.Sprintf("assuming %s %v at resourceVersion %q, known is %q", k, key,
 			obj.GetResourceVersion(), known)))
 	}
-	t.s.put(k, key, slot{api: was.api, assumed: obj})
+	t.s.assumeObject(obj)
+}
+
+// assumeObject records that an object will be as obj is.
+func (s *Store) assumeObject(obj Object) {
+	k, key := KindOf(obj), KeyOf(obj)
+	s.put(k, key, slot{api: s.table(k).slots[key].api, assumed: obj})
+	s.changed(Change{Kind: ObjectAssumed, Object: obj})
 }
 
 // RestoreObject ends what is assumed about an object, if anything is.
 func (t *Trial) RestoreObject(k Kind, key ObjectKey) {
 	t.mustBeOpen()
-	if was := t.s.table(k).slots[key]; was.assumed != nil {
-		t.s.put(k, key, slot{api: was.api})
-		t.restored = append(t.restored, Restored{k, was.assumed, was.api})
+	if assumed := t.s.restoreObject(k, key); assumed != nil {
+		t.restored = append(t.restored, Restored{k, assumed, t.s.table(k).slots[key].api})
 	}
+}
+
+// restoreObject ends what is assumed about an object and returns it, nil for nothing.
+func (s *Store) restoreObject(k Kind, key ObjectKey) (assumed Object) {
+	was := s.table(k).slots[key]
+	if was.assumed == nil {
+		return nil
+	}
+	s.put(k, key, slot{api: was.api})
+	s.changed(Change{Kind: ObjectRestored, Type: k, Key: key})
+	return was.assumed
 }
 
 // Restored is an object about which nothing is assumed any more.

@@ -48,6 +48,10 @@ type Pod struct {
 	Created         record.Time
 	// Start is status.startTime, 0 when unset.
 	Start record.Time
+	// RunsAtMost is how long after Start the kubelet ends the pod (spec.activeDeadlineSeconds), 0 for without limit.
+	RunsAtMost record.Time `json:",omitempty"`
+	// Expected is how long after Start the pod says that it ends (annotation), 0 where it does not say so.
+	Expected record.Time `json:",omitempty"`
 	// Owned: a controller would create the pod again.
 	Owned bool
 	// OfNode: the pod belongs to its node, as a DaemonSet's pod or a static pod (of which the API server has a

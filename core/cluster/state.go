@@ -22,6 +22,7 @@ type State struct {
 	Objects   []ObjectState
 	// Images are the sizes under which images were first observed: image name -> size.
 	Images map[string]int64
+	Mix    MixState
 }
 
 // RowState is one row.
@@ -57,7 +58,7 @@ func (s *Store) State() State {
 	}
 	st := State{
 		Revision: s.rev, Rows: make([]RowState, len(s.rows)), Free: slices.Clone(s.free),
-		Resources: s.names.Scalars(), Images: make(map[string]int64, len(s.images)),
+		Resources: s.names.Scalars(), Images: make(map[string]int64, len(s.images)), Mix: s.mix.state(),
 	}
 	pods := make([]HeldPod, 0, len(s.pods))
 	for i := range s.rows {
@@ -128,6 +129,7 @@ func (s *Store) Restore(st State) error {
 		}
 	}
 	s.rev = st.Revision
+	s.mix.restore(st.Mix)
 	return nil
 }
 
@@ -144,10 +146,12 @@ func (s *Store) restoreRows(st State) error {
 		}
 	}
 	s.free = slices.Clone(st.Free)
+	twice := map[NodeIdx]bool{}
 	for _, n := range s.free {
-		if int(n) >= len(s.rows) || n < 0 || s.rows[n].name != "" {
+		if int(n) >= len(s.rows) || n < 0 || s.rows[n].name != "" || twice[n] {
 			return fmt.Errorf("restoring the cluster: row %d of %d is not free", n, len(s.rows))
 		}
+		twice[n] = true
 	}
 	if free := len(s.rows) - len(s.index); free != len(s.free) {
 		return fmt.Errorf("restoring the cluster: %d rows have no name, and %d are free", free, len(s.free))

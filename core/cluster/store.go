@@ -49,6 +49,10 @@ type Store struct {
 
 	counters counters // derived: from the entries and the nodes. Sums over the pods that selectors ask for
 
+	mix     mix     // kept; of shapes of pods
+	offers  uint64  // derived: counts changes of allocatable amounts; only caches compare it
+	largest largest // derived: from the nodes, on demand
+
 	meter Meter // derived: given to SetMeter
 
 	now     record.Time // derived: that of the engine, as of its last tick
@@ -64,6 +68,7 @@ type Store struct {
 	trial *Trial   // derived: nil outside a transaction
 	// supposed is the open transaction's, if it is one that End must undo.
 	supposed *Supposition // derived: nil outside a transaction
+	changes  changes      // derived: empty between two steps of an engine, which takes them
 }
 
 // row is the state of a node that is not in a column.
@@ -140,6 +145,7 @@ func (s *Store) Commit() {
 	}
 	clear(s.undo)
 	s.undo, s.inTxn = s.undo[:0], false
+	s.changes.end()
 }
 
 // Abort undoes everything since Begin, an open trial included.
@@ -148,6 +154,7 @@ func (s *Store) Abort() {
 	s.trial = nil
 	s.rollback(0)
 	s.inTxn = false
+	s.changes.end()
 }
 
 func (s *Store) mustBeInTxn(op string) {
@@ -165,6 +172,7 @@ func (s *Store) rollback(mark int) {
 		undo()
 	}
 	s.undo = s.undo[:mark]
+	s.changes.undone(mark)
 }
 
 // did records how to undo a step that was just made.
@@ -259,6 +267,7 @@ func (s *Store) SetNode(node *Node) (old *Node) {
 	old = s.rows[n].node
 	s.putNode(n, node)
 	s.did(func() { s.putNode(n, old) })
+	s.changed(Change{Kind: NodeChanged, Node: node})
 	return old
 }
 
@@ -273,6 +282,7 @@ func (s *Store) DeleteNode(name string) (old *Node) {
 	s.putNode(n, nil)
 	s.did(func() { s.putNode(n, old) })
 	s.releaseIfEmpty(n)
+	s.changed(Change{Kind: NodeRemoved, Name: name})
 	return old
 }
 
@@ -290,6 +300,9 @@ func (s *Store) putNode(n NodeIdx, node *Node) {
 		s.nodeSet++
 	}
 	s.volumesNode(n, old, node)
+	if old == nil || node == nil || !old.Allocatable.Equal(&node.Allocatable) {
+		s.offers++
+	}
 	s.putAllocatable(n, node)
 	s.putLabels(n, old, node)
 	s.putImages(n, old, node)

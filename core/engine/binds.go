@@ -21,6 +21,7 @@ func (b *binds) add(f *flight) {
 // remove takes a pod off its way.
 func (b *binds) remove(f *flight) {
 	b.resume(f)
+	b.e.queue.EndWatch(f.unit)
 	delete(b.of, f.pod.UID)
 }
 

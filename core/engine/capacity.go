@@ -6,6 +6,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -42,7 +43,7 @@ func onNode(p *cluster.Pod, node string) *cluster.Pod {
 // which they counted. A pod that got its place where it was nominated frees nothing.
 func (e *Engine) reportFreed() {
 	freed := e.queue.TakeFreed()
-	if !e.pace.wakes() {
+	if !e.pace.Wakes() {
 		return
 	}
 	for _, f := range freed {
@@ -69,6 +70,17 @@ func (e *Engine) objectHappened(kind cluster.Kind, action plugin.Action, old, ob
 	if kind == cluster.KindDeviceTaint {
 		e.taintRuleHappened(old, obj)
 	}
+}
+
+// otherActions: what happened to an object that the engine does not keep -> the action of the event.
+var otherActions = [...]plugin.Action{
+	message.ForeignAdded: plugin.Add, message.ForeignUpdated: plugin.Update, message.ForeignDeleted: plugin.Delete,
+}
+
+// otherChanged wakes the pods that a change of such an object may help.
+func (e *Engine) otherChanged(ev ForeignObject) {
+	e.queue.Happened(plugin.Change{OldObject: ev.Old, NewObject: ev.New,
+		Event: plugin.Event{Resource: plugin.Resource(ev.Resource), Action: otherActions[ev.Change]}})
 }
 
 // taintRuleHappened wakes pods as if the slices had changed to whose devices a rule adds or added taints.

@@ -4,12 +4,10 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -39,7 +37,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 
 	// 1. Take the unit that is next, and leave it if there is nothing to decide.
 	e.cfg.Meter.Enter(StepPop)
-	unit, ok := e.pace.next()
+	unit, ok := e.pace.Next()
 	if !ok {
 		return
 	}
@@ -49,14 +47,22 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 			e.queue.Readmit(unit) // an object that the gates of its pods read has changed since it became active
 			return
 		}
+	} else if p := unit.Members[0]; e.skip(p) {
+		e.queue.Done(p.UID)
+		return
+	}
+	if !e.role.lends(unit) {
+		e.decide(unit)
+	}
+}
+
+// decide tries to place a unit in flight.
+func (e *Engine) decide(unit *queue.Unit) {
+	if unit.Gang != (cluster.GangKey{}) {
 		e.gangCycle(unit)
 		return
 	}
 	p := unit.Members[0]
-	if e.skip(p) {
-		e.queue.Done(p.UID)
-		return
-	}
 	prof := e.profiles[p.Spec.SchedulerName]
 	e.count.decisions++
 	if e.search.last.covers(e, unit) {
@@ -71,7 +77,7 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	// 2. Look at every node: filter, score, choose; ties by a draw keyed by the decision.
 	e.cfg.Meter.Enter(StepSearch)
 	s := e.store.Snapshot()
-	out := prof.placer.Place(s, p, e.queue, place.Draw(e.cfg.Seed, e.count.decisions))
+	out := prof.placer.Place(s, p, e.blocked.NominationsFor(unit.Members), place.Draw(e.cfg.Seed, e.count.decisions))
 	e.search.window.Advance(out)
 	e.emitForeignAnswers()
 
@@ -87,14 +93,23 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 		return
 	}
 
+	// 4. and 5. Take the node, and ask for the bind.
+	if d, no := e.keep(unit, prof, out); no != nil {
+		e.cfg.Meter.Enter(StepReject)
+		e.refused(unit, e.decision(unit, out), d.Winner.Node, *no)
+	}
+}
+
+// keep takes the node that was found for the pod of a unit in flight, unless a plugin refuses.
+func (e *Engine) keep(unit *queue.Unit, prof *profile, out place.Outcome) (record.Decision, *refusal) {
+	p := unit.Members[0]
+
 	// 4. Assume the capacity and reserve for plugins at once, so that the next decision sees both.
 	e.cfg.Meter.Enter(StepAssume)
 	d := e.placed(unit, prof, out)
 	holds, no := e.binds.reserve(prof, p, out.Node)
 	if no != nil {
-		e.cfg.Meter.Enter(StepReject)
-		e.refused(unit, e.decision(unit, out), d.Winner.Node, *no)
-		return
+		return d, no
 	}
 
 	// 5. Ask for the writes that come first, or for the bind. Their outcomes come back as events.
@@ -103,15 +118,18 @@ func (e *Engine) cycle(inHand **queue.Unit) {
 	e.queue.Done(p.UID)
 	e.queue.Unnominate(p.UID)
 	e.evictions.Placed(p, d.Winner.Node)
+	e.blocked.PodPlaced(p, d.Winner.Node)
 	e.decided(d)
-	e.binds.depart(f)
+	e.role.depart(f)
+	e.role.departed(unit)
+	return d, nil
 }
 
 // refused puts a unit back that a plugin refused while reserving.
 func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why refusal) {
 	to := notShown(unit.Members[0])
 	if why.err != nil {
-		e.fail(unit, d, fmt.Sprintf("running Reserve plugin %q: %v", why.plugin, why.err), to)
+		e.fail(unit, d, why.words("Reserve"), to)
 		return
 	}
 	e.refuse(unit, d, node, why, to)
@@ -122,7 +140,7 @@ func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why r
 func (e *Engine) refuse(unit *queue.Unit, d record.Decision, node string, why refusal, to evict.Shown) {
 	p := unit.Members[0]
 	message := fmt.Sprintf("0/1 nodes are available: 1 %s.", why.reject)
-	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}})
+	e.queue.Requeue(unit, queue.Rejection{Plugins: []string{why.plugin}, Watched: why.watched})
 	e.queue.Unnominate(p.UID)
 	d.Verdict, d.Message, d.Plugins = record.DoesNotFit, message, []string{why.plugin}
 	d.Reasons = []record.Reason{{Plugin: why.plugin, Reason: why.reject, Nodes: 1, Examples: []string{node}}}
@@ -158,23 +176,12 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	p := unit.Members[0]
 	why := prof.placer.Why(e.store.Snapshot(), out)
 	d := e.decision(unit, out)
-	var victims evict.Plan
-	var texts []string // what plugins report that could remedy something
-	remedied := false
-	if prepared(prof, out) { // before the queue takes the unit back: a gate may close behind it
-		victims = e.evictions.ForPod(&prof.evicts, p, out, e.count.decisions)
-		if out.Nodes > 0 {
-			texts, remedied = e.remedy(prof, p)
-			texts = append(texts, victims.Message)
-		}
-	} else {
-		texts = []string{unprepared}
-		if prof.Preemption != nil {
-			victims.Verdict = preempt.Failed
-		}
+	help := e.postFilter(prof, p, out) // before the queue takes the unit back: a gate may close behind it
+	if e.role.refers(unit, prof, help.victims.Verdict == preempt.Evict) {
+		return
 	}
-	if unit.Early() && !remedied && e.changesNothing(p, victims) {
-		e.rest(unit, prof, why.Plugins, victims)
+	if unit.Early() && !help.acts() && e.changesNothing(p, help.victims) {
+		e.rest(unit, prof, why.Plugins, help.victims)
 		return
 	}
 	e.queue.Requeue(unit, queue.Rejection{Plugins: why.Plugins, Pending: why.Pending})
@@ -183,11 +190,8 @@ func (e *Engine) reject(unit *queue.Unit, prof *profile, out place.Outcome) {
 	if d.Nodes == 0 || d.PreFilter != "" {
 		d.Path = "" // no node was looked at
 	}
-	shown := e.evictions.ActForPod(p, victims, &d)
-	if victims.Verdict == preempt.Evict { // upstream then drops the messages of the plugins before
-		texts = []string{victims.Found(e.store.Snapshot())}
-	}
-	for _, text := range texts {
+	shown := e.nominate(p, &help, &d)
+	for _, text := range help.texts {
 		d.Message = join(d.Message, why.Message, text)
 	}
 	e.decided(d)
@@ -204,30 +208,6 @@ func join(message, bare, text string) string {
 		return message + " " + text
 	}
 	return message + ", " + text
-}
-
-// remedy lets plugins give up something that keeps p from every node. It returns what they say of it, to go behind the
-// message, as upstream words it. Nothing answers the writes: what they change comes back as an event, and wakes p.
-func (e *Engine) remedy(prof *profile, p *cluster.Pod) (texts []string, done bool) {
-	for _, r := range prof.Remediers {
-		e.cfg.Meter.Plugin(plugin.AtPostFilter, r.Name())
-		writes, text := r.Remedy(e.store.Snapshot(), p)
-		texts = append(texts, text)
-		if len(writes) > 0 {
-			e.emit(Release{Pod: p.Ref(), Writes: writes})
-			return texts, true
-		}
-	}
-	return texts, false
-}
-
-// unprepared is what upstream's PostFilter says when a plugin before its own rejected the pod for all nodes: what
-// it looks for was never written (fwk.ErrNotFound). It is an error, after which no other plugin is asked.
-const unprepared = "not found"
-
-// prepared reports whether all plugins that could remedy something were asked about the pod.
-func prepared(prof *profile, out place.Outcome) bool {
-	return out.Nodes == 0 || !slices.ContainsFunc(prof.Remediers, func(r plugin.Remedier) bool { return !prof.placer.Prepared(out, r.Name()) })
 }
 
 // fail puts a unit back into the queue after an error that no event cures. Its status shows to as its nominated node.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/pace"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -65,7 +66,7 @@ func ClosedGate(e *Engine, uid string) (gate string, closed bool) {
 }
 
 // WorksInSessions reports whether every unit is tried again and again, whatever wakes it.
-func WorksInSessions(e *Engine) bool { return !e.pace.wakes() }
+func WorksInSessions(e *Engine) bool { return !e.pace.Wakes() }
 
 // UnderWay is what the engine is in the middle of: whether it holds capacity, how many gangs and pods by themselves
 // have victims that are not gone, and how many preemptors budgets bar.
@@ -77,8 +78,8 @@ func UnderWay(e *Engine) (holds bool, gangs, pods, barred int) {
 
 // InSession reports whether a session is under way.
 func InSession(e *Engine) bool {
-	s, is := e.pace.(*sessions)
-	return is && s.open
+	s, is := e.pace.(*pace.Sessions)
+	return is && s.Open()
 }
 
 // EndSessionWith makes the next session of e due when that of other is.
@@ -86,7 +87,11 @@ func EndSessionWith(e, other *Engine) {
 	if InSession(e) {
 		panic("the session goes on")
 	}
-	e.pace.(*sessions).due = other.pace.(*sessions).due
+	st := e.pace.State(nil)
+	st.Due = other.pace.State(nil).Due
+	if err := e.pace.Restore(st, nil); err != nil {
+		panic(err)
+	}
 }
 
 // GangsRemembered is how many gangs something is remembered of.
@@ -132,7 +137,7 @@ func TryableUnits(e *Engine) (units []Tryable) {
 // Stale is what the queue knows of a unit in a gang that is not so any more; empty for nothing. It asks anew all
 // that the queue keeps: the slow twin of which pods are woken when.
 func Stale(e *Engine) string {
-	if _, is := e.pace.(*sessions); is {
+	if _, is := e.pace.(*pace.Sessions); is {
 		return ""
 	}
 	rules, stale := gangRules{e}, ""

@@ -3,48 +3,29 @@
 package engine
 
 import (
-	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/place"
-	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Foreign is the port through which code that is not native takes part in a decision.
 type Foreign = place.Foreign
 
-// listener notes what foreign code answers.
-type listener struct {
-	Foreign
-	e *Engine
+// Answers notes what plugins of kube-scheduler's framework answer in a Step, or answers instead of them (package
+// answers).
+type Answers interface {
+	// Begin begins a Step.
+	Begin()
+	// End ends the Step and returns the answers, nil for none. They stay good.
+	End() []byte
 }
 
-// Filter asks and notes.
-func (l *listener) Filter(p *cluster.Pod, nodes []string) (map[string]place.ForeignRejection, error) {
-	rejected, err := l.Foreign.Filter(p, nodes)
-	a := Answer{Rejected: rejected}
-	if err != nil {
-		a.Err = err.Error()
-	}
-	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, a)
-	return rejected, err
-}
+// Answers returns those of the configuration, nil for none.
+func (e *Engine) Answers() Answers { return e.cfg.Answers }
 
-// Score asks and notes.
-func (l *listener) Score(p *cluster.Pod, nodes []string) []place.ForeignScore {
-	scores := l.Foreign.Score(p, nodes)
-	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, Answer{Scores: scores})
-	return scores
-}
-
-// Preempt asks, notes, and puts what was noted among the effects.
-func (l *listener) Preempt(p *cluster.Pod, candidates []place.ForeignVictims, on func(string) ([]record.PodRef, bool)) ([]place.ForeignVictims, error) {
-	chosen, err := l.Foreign.Preempt(p, candidates, on)
-	a := Answer{Victims: chosen}
-	if err != nil {
-		a.Err = err.Error()
-	}
-	l.e.out.foreignAnswers = append(l.e.out.foreignAnswers, a)
-	l.e.emitForeignAnswers()
-	return chosen, err
+// listener notes what foreign code answers, for the effects.
+func (e *Engine) listener(f Foreign) Foreign {
+	note := func(a Answer) { e.out.foreignAnswers = append(e.out.foreignAnswers, a) }
+	return message.Listen(f, note, e.emitForeignAnswers)
 }
 
 // emitForeignAnswers emits the answers of foreign code as an effect.

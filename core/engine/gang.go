@@ -6,10 +6,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
+	"github.com/kumiki-scheduler/kumiki/core/gang"
+	"github.com/kumiki-scheduler/kumiki/core/pace"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -23,7 +24,7 @@ const GangGate = "GangScheduling"
 // are none.
 const quietCap = 6
 
-func (e *Engine) quietPeriod() record.Time { return cmp.Or(e.cfg.SessionPeriod, DefaultSessionPeriod) }
+func (e *Engine) quietPeriod() record.Time { return cmp.Or(e.cfg.SessionPeriod, pace.DefaultPeriod) }
 
 // gangRules answers the queue's questions about gangs.
 type gangRules struct{ e *Engine }
@@ -115,45 +116,12 @@ func (e *Engine) tellAt(u *queue.Unit, reason string) record.Time {
 
 // badGang is why the pods of a unit cannot be scheduled as they say, empty if they can.
 func (e *Engine) badGang(u *queue.Unit) string {
-	m := u.Pod().Gang
-	if m.Bad != "" {
-		return m.Bad
-	}
-	if m.Key.Source.HasObject() {
-		switch obj := e.gangObject(m.Key); {
-		case obj == nil:
-			return fmt.Sprintf("waiting for pod group %s to appear in the scheduling queue", m.Key)
-		case obj.Bad != "":
-			return fmt.Sprintf("pod group %s: %s", m.Key, obj.Bad)
-		case obj.DeletionTimestamp != nil:
-			return fmt.Sprintf("pod group %s is being deleted", m.Key)
+	return gang.Bad(u.Members, e.gangObject(u.Pod().Gang.Key), func(p *cluster.Pod) string {
+		if foreign := e.profiles[p.Spec.SchedulerName].Foreign; foreign != nil {
+			return foreign.Binder(p)
 		}
-	}
-	var profiles []string
-	size := 0
-	for _, p := range u.Members {
-		if !slices.Contains(profiles, p.Spec.SchedulerName) {
-			profiles = append(profiles, p.Spec.SchedulerName)
-		}
-		if p.Gang.Size > 0 && size > 0 && p.Gang.Size != size {
-			return fmt.Sprintf("the pods of gang %s disagree on its size: %d and %d", m.Key, min(size, p.Gang.Size), max(size, p.Gang.Size))
-		}
-		size = max(size, p.Gang.Size)
-	}
-	if len(profiles) > 1 {
-		slices.Sort(profiles)
-		return fmt.Sprintf("the pods of gang %s ask for different schedulers: %s", m.Key, strings.Join(profiles, ", "))
-	}
-	if foreign := e.profiles[profiles[0]].Foreign; foreign != nil && size == 0 && !m.Key.Source.HasObject() {
-		// Nothing that they bind tells how many pods there were, so after a restart in the middle that number would
-		// be unknown.
-		for _, p := range u.Members {
-			if by := foreign.Binder(p); by != "" {
-				return fmt.Sprintf("gang %s does not say how many pods it needs, and %s is bound by the extender %s, which leaves no note of it: state the size", m.Key, p.Key(), by)
-			}
-		}
-	}
-	return ""
+		return ""
+	})
 }
 
 // memberGates states which members of a unit may be scheduled now.
@@ -363,6 +331,7 @@ func (e *Engine) waitingOf(key cluster.GangKey) []*cluster.Pod {
 // regroupGang follows a change of whether the pods of a group are scheduled one by one.
 func (e *Engine) regroupGang(key cluster.GangKey) {
 	e.queue.Regroup(key, "whether the pods of the group are scheduled one by one has changed")
+	e.role.regrouped(key)
 	if e.queue.Gang(key) == nil {
 		e.evictions.GangGone(key, "its pods are scheduled one by one")
 	}
@@ -413,40 +382,14 @@ func (e *Engine) backToGang(p *cluster.Pod, why queue.Rejection, cause string) {
 	}
 }
 
-// wasWhole reports whether a gang has had its quorum, as far as that can be known: by what was seen since the start
-// of this process, by the object's condition, or, when a process before this one bound its pods, by how long they
-// have run. One that is new enough to have been bound just before the restart counts as being bound.
+// wasWhole reports whether a gang has had its quorum, as far as that can be known.
 func (e *Engine) wasWhole(key cluster.GangKey, members []cluster.GangMember) bool {
 	st := e.gangs.of[key]
 	if st != nil && st.complete {
 		return true
 	}
-	bound, decided := 0, 0
-	for _, m := range members {
-		if m.Pod.Bound != nil {
-			decided = max(decided, m.Pod.Bound.Quorum)
-		}
-		if !m.Assumed && !m.Pod.Terminating {
-			bound++
-		}
-	}
-	if decided > 0 && bound >= decided {
-		return true // more may be asked of it now than when it got its places
-	}
-	if obj := e.gangObject(key); obj != nil && obj.Condition.Scheduled {
-		return true
-	}
-	if st != nil && st.quorum > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(members, func(m cluster.GangMember) bool {
-		age := e.now - m.Pod.Start // below 0 if the kubelet's clock is ahead; by far, it says nothing
-		return m.Pod.Start == 0 || -freshlyBound < age && age < freshlyBound
-	})
+	return gang.WasWhole(members, e.gangObject(key), st != nil && st.quorum > 0, e.now)
 }
-
-// freshlyBound is how long after the start of its pods a gang in part may have been left so by a restart.
-const freshlyBound = 300 * record.Second
 
 // undo evicts the pods of a gang that can have no more than a part of its quorum, if a controller would make them all
 // again. It is false, and nothing happens, when one would not come back, or when the gang was whole once.

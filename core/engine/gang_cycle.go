@@ -28,33 +28,54 @@ func (e *Engine) gangCycle(unit *queue.Unit) {
 	a.Number, a.Nominations = e.count.decisions, e.nominationsFor(unit)
 	a.Need.Keep = e.gangs.keepOf(unit, a.Need)
 	trial := e.store.Trial()
-	a.Answer = gang.Place(a.Need, &gang.Ground{
-		Trial: trial, Placer: prof.placer, Nominations: a.Nominations,
-		Draw: place.Draw(e.cfg.Seed, e.evictions.GangDraw(a.Gang, a.Number)), Reservers: prof.Reservers, Meter: e.cfg.Meter,
-	})
+	a.Answer = gang.Place(a.Need, e.ground(prof, &a, trial))
 	e.emitForeignAnswers()
 
 	// 3. There are not enough places: say why, and wait for what may change that.
 	if a.Answer.Verdict != gang.Placed {
 		trial.Discard()
 		e.cfg.Meter.Enter(StepReject)
-		e.rejectGang(unit, prof, a)
+		e.rejectGang(unit, prof, a, true)
 		return
 	}
 
+	// 4. and 5. Keep the places, and ask for the binds.
+	if no := e.keepGang(unit, prof, a, trial); no != nil {
+		e.cfg.Meter.Enter(StepReject)
+		e.rejectGang(unit, prof, a.Refused(*no), false)
+	}
+}
+
+// keepGang keeps the places that were found for a unit in flight, unless a plugin refuses.
+func (e *Engine) keepGang(unit *queue.Unit, prof *profile, a gang.Attempt, trial *cluster.Trial) *gang.MemberRejection {
 	// 4. The places are taken, and what plugins reserve; keep them. Members without a place stay in the unit.
 	e.cfg.Meter.Enter(StepAssume)
+	if no := a.Keep(trial); no != nil {
+		trial.Discard()
+		return no
+	}
 	e.assumeGang(a, trial)
 	left := e.queue.Part(unit, placedOf(a))
 
 	// 5. Ask for the writes and binds of all.
 	e.cfg.Meter.Enter(StepBind)
 	e.bindGang(a)
+	e.role.departed(unit)
 	switch {
 	case left && (a.Answer.Cut > 0 || evict.SurplusEvicts(a.Gang) && prof.evicts.EvictsForGangs()):
 		e.queue.Stay(unit)
 	case left:
 		e.leaveExtras(unit, a)
+	}
+	return nil
+}
+
+// ground is where an attempt looks for places.
+func (e *Engine) ground(prof *profile, a *gang.Attempt, trial *cluster.Trial) *gang.Ground {
+	return &gang.Ground{
+		Trial: trial, Placer: prof.placer, Nominations: a.Nominations,
+		Draw:      place.Draw(e.cfg.Seed, e.evictions.GangDraw(a.Gang, a.Number)),
+		Reservers: prof.Reservers, Meter: e.cfg.Meter,
 	}
 }
 
@@ -114,7 +135,7 @@ func placedOf(a gang.Attempt) map[cluster.UID]bool {
 // bindGang sends the members that have a place on their way, each with its own record of the one decision. Nothing is
 // held or evicted for the gang any more.
 func (e *Engine) bindGang(a gang.Attempt) {
-	s, part := e.store.Snapshot(), gangPart(a)
+	s, part := e.store.Snapshot(), a.Part()
 	for k, i := range a.Answer.Order {
 		if k > 0 {
 			e.count.decisions++
@@ -134,22 +155,30 @@ func (e *Engine) bindGang(a gang.Attempt) {
 		}
 		e.queue.Unnominate(p.UID)
 		e.evictions.Placed(p, d.Winner.Node)
+		e.blocked.PodPlaced(p, d.Winner.Node)
 		e.decided(d)
-		e.binds.depart(f)
+		e.role.depart(f)
 	}
 	e.blocked.EndHold(a.Gang)
 	e.evictions.GangPlaced(a.Gang, a.Need.Members, a.Answer.Nodes)
 }
 
-// rejectGang puts a gang back into the queue whole, and shows each of its pods why.
-func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt) {
+// rejectGang puts a gang back into the queue whole, and shows each of its pods why. evicts is false if no evictions
+// help.
+func (e *Engine) rejectGang(unit *queue.Unit, prof *profile, a gang.Attempt, evicts bool) {
 	d := e.gangRejection(a)
 	reason := ReasonUnschedulable
 	why := queue.Rejection{Plugins: a.Rejecting(a.Gates)}
 	if a.Answer.Verdict == gang.Failed {
 		reason, why = ReasonError, failed
 	}
-	plan := e.evictions.ForGang(&prof.evicts, a) // before the queue takes the unit back: a gate may close behind it
+	var plan evict.Plan
+	if evicts { // before the queue takes the unit back: a gate may close behind it
+		plan = e.evictions.ForGang(&prof.evicts, a)
+	}
+	if e.role.refers(unit, prof, plan.Verdict == preempt.Evict || a.Held > 0 && a.Held < a.Quorum) {
+		return
+	}
 	e.queue.Requeue(unit, why)
 	shown := e.evictions.ActForGang(&prof.evicts, a, plan, &d)
 	e.decided(d)
@@ -178,8 +207,8 @@ func (e *Engine) gangRejection(a gang.Attempt) record.Decision {
 	s, first := e.store.Snapshot(), a.First()
 	d := record.Decision{
 		Number: a.Number, At: e.now, Revision: s.Revision(), Pod: first.Ref(), Profile: first.Spec.SchedulerName,
-		Attempt: a.Nth, Verdict: record.DoesNotFit, Nodes: s.Nodes(), Message: gangMessage(a),
-		PreFilter: a.Answer.Why.PreFilter, Reasons: a.Answer.Why.Reasons, Plugins: a.Answer.Why.Plugins, Gang: gangPart(a),
+		Attempt: a.Nth, Verdict: record.DoesNotFit, Nodes: s.Nodes(), Message: a.Message(),
+		PreFilter: a.Answer.Why.PreFilter, Reasons: a.Answer.Why.Reasons, Plugins: a.Answer.Why.Plugins, Gang: a.Part(),
 	}
 	d.Gang.Verdict, d.Gang.Proof = a.Answer.Verdict.String(), a.Answer.Proof
 	if a.Answer.Verdict == gang.Failed {
@@ -195,41 +224,6 @@ func (e *Engine) gangRejection(a gang.Attempt) record.Decision {
 		}
 	}
 	return d
-}
-
-// gangPart is what the decision of each member says of its gang.
-func gangPart(a gang.Attempt) *record.GangPart {
-	return &record.GangPart{
-		Name: a.Gang.String(), Source: string(a.Gang.Source), Decision: a.Number, Quorum: a.Quorum, Held: a.Held,
-		Members: len(a.Need.Members), Placed: a.Answer.Most, Tried: a.Answer.Tried, Domains: a.Answer.Domains,
-	}
-}
-
-// gangMessage says what became of an attempt, in the words of events and conditions.
-func gangMessage(a gang.Attempt) string {
-	ans, members := a.Answer, len(a.Need.Members)
-	if ans.Proof != "" && !a.Surplus { // whatever else is in the way, and that changes
-		return fmt.Sprintf("gang %s %s: %s", a.Gang, ans.Verdict, ans.Proof)
-	}
-	message := fmt.Sprintf("gang %s %s: %d of %d pods found a place, %d are needed",
-		a.Gang, ans.Verdict, max(ans.Most, 0), members, a.Need.Quorum)
-	switch {
-	case a.Surplus:
-		message = noExtras(a.Gang, members)
-	case a.Held > 0:
-		message += fmt.Sprintf(" besides the %d that have one", a.Held)
-	}
-	switch {
-	case ans.Err != nil:
-		return fmt.Sprintf("gang %s: %v", a.Gang, ans.Err)
-	case ans.Why.Message != "" && ans.Blocked >= 0:
-		return message + fmt.Sprintf(". %s: %s", a.First().Name, ans.Why.Message)
-	}
-	return message
-}
-
-func noExtras(key cluster.GangKey, count int) string {
-	return fmt.Sprintf("gang %s has the pods that it needs, and there is no room for the %d beyond them", key, count)
 }
 
 // leaveExtras puts the members back that found no place although the gang has what it needs.
@@ -251,7 +245,7 @@ func (e *Engine) leaveExtras(unit *queue.Unit, a gang.Attempt) {
 	}
 	if message := a.Answer.Why.Message; len(extras) > 0 && message != "" {
 		if !e.isBasic(a.Gang) {
-			message = fmt.Sprintf("%s. %s: %s", noExtras(a.Gang, len(extras)), a.First().Name, message)
+			message = fmt.Sprintf("%s. %s: %s", gang.NoExtras(a.Gang, len(extras)), a.First().Name, message)
 		}
 		e.tellMembers(extras, ReasonUnschedulable, message, nil)
 	}

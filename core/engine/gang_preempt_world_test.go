@@ -45,7 +45,7 @@ func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *en
 	p := locked()
 	p.Preemption = &how
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second}, SessionPeriod: period,
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: holdAfter, For: 20 * record.Second, Backfill: true}, SessionPeriod: period,
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -47,7 +47,7 @@ func newGroupArena(t *rapid.T) *arena {
 	a := &arena{how: how, nodes: map[string]bool{}, last: map[string]*underWay{}, landed: map[string]bool{}}
 	a.groups = &groups{
 		objects: map[string]*cluster.Gang{}, budgets: map[string]*policyv1.PodDisruptionBudget{}, claims: map[string]*v1.PersistentVolume{},
-		holdAfter: rapid.SampledFrom([]record.Time{record.Second, 1_000_000 * record.Second}).Draw(t, "holds after"),
+		holdAfter: rapid.SampledFrom([]record.Time{0, record.Second, 1_000_000 * record.Second}).Draw(t, "holds after"),
 		reached:   map[string]bool{}, evicted: map[string]int{}, begun: map[string]bool{},
 	}
 	a.stage = newStage(t, a)
@@ -63,7 +63,7 @@ func (g *groups) engine(how preempt.Config) *engine.Engine {
 	p.Preemption = &how
 	p.Gates, p.Wakers = append(p.Gates, claimGate{}), append(p.Wakers, claimGate{})
 	return engine.New(engine.Config{
-		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: g.holdAfter, For: 20 * record.Second},
+		Seed: 1, Profiles: []engine.Profile{p}, Less: basic.PrioritySort{}, Hold: &engine.Hold{After: g.holdAfter, For: 20 * record.Second, Backfill: true},
 		InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: noFlush,
 	})
 }

@@ -120,20 +120,34 @@ func wouldEvict(e *engine.Engine, p *record.Preemption) string {
 	return ""
 }
 
-// quiesce lets all timers run: backoffs, holds, time-outs of victims, pauses, which may follow each other.
+// quiesce lets all timers run: backoffs, holds, time-outs of victims, pauses, which may follow each other. A blocked
+// gang holds capacity again and again, and each end of a hold wakes other units. So the last waits are short, until no
+// unit backs off.
 func (s *stage) quiesce() {
 	for _, wait := range []record.Time{30, 60, 300, 300, 600, 3600, 3600, 7200} {
-		s.now += wait * record.Second
-		s.world.send(engine.Tick{Now: s.now})
-		for steps := 0; ; steps++ {
-			if steps > 5000 {
-				s.t.Fatal("it never comes to rest")
-			}
-			if s.world.drain(); !s.engine.Ready() {
-				break
-			}
-			s.world.send(engine.Cycle{})
+		s.waitOut(wait * record.Second)
+	}
+	for range 60 {
+		counts := s.engine.View().Queue().Counts()
+		if counts[record.Active]+counts[record.Backoff] == 0 || engine.WorksInSessions(s.engine) {
+			break
 		}
+		s.waitOut(record.Second)
+	}
+}
+
+// waitOut lets time pass at once, and then everything happen that can.
+func (s *stage) waitOut(wait record.Time) {
+	s.now += wait
+	s.world.send(engine.Tick{Now: s.now})
+	for steps := 0; ; steps++ {
+		if steps > 5000 {
+			s.t.Fatal("it never comes to rest")
+		}
+		if s.world.drain(); !s.engine.Ready() {
+			break
+		}
+		s.world.send(engine.Cycle{})
 	}
 }
 

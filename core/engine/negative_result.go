@@ -32,7 +32,8 @@ func (e *Engine) changesNothing(p *cluster.Pod, a evict.Plan) bool {
 func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict.Plan) {
 	p := unit.Members[0]
 	// Others may be answered otherwise: by foreign code, from a sample of nodes, or for what the pod is promised.
-	if prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p) && !e.search.last.off {
+	known := prof.Foreign == nil && prof.Search.Strategy == place.AllNodes && e.hasNoNomination(p)
+	if known && !e.blocked.LetsIn(unit.Members) && !e.search.last.off {
 		e.search.last = negativeResult{
 			step: e.count.events, namespace: p.Namespace, spec: p.Spec, claims: p.ClaimsHash, plugins: plugins, message: a.Message}
 	}
@@ -43,7 +44,8 @@ func (e *Engine) rest(unit *queue.Unit, prof *profile, plugins []string, a evict
 func (r *negativeResult) covers(e *Engine, unit *queue.Unit) bool {
 	p := unit.Members[0]
 	return r.step+1 == e.count.events && r.spec != nil && unit.Early() &&
-		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoNomination(p)
+		r.spec == p.Spec && r.namespace == p.Namespace && r.claims == p.ClaimsHash && e.hasNoNomination(p) &&
+		!e.blocked.LetsIn(unit.Members)
 }
 
 // hasNoNomination reports whether no node is nominated for a pod, and no pods were or are to be evicted for it.

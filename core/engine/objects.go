@@ -4,7 +4,6 @@ package engine
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
-	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
@@ -37,13 +36,4 @@ func (e *Engine) deleteObject(kind cluster.Kind, key cluster.ObjectKey) {
 		}
 	}
 	e.binds.askAgain(e.binds.allWaiting())
-}
-
-// foreignWakes are the events that wake pods that foreign code rejected: all.
-type foreignWakes struct{}
-
-func (foreignWakes) Name() string { return place.ForeignName }
-
-func (foreignWakes) Wakes() []plugin.Wake {
-	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
 }

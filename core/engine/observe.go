@@ -139,6 +139,7 @@ func (e *Engine) stopWaiting(p *cluster.Pod) {
 	delete(e.pending, p.UID)
 	delete(e.gangs.edited, p.UID)
 	e.queue.Delete(p)
+	e.role.gone(p)
 }
 
 // observeEviction follows a bound pod that terminates, was evicted, or was bound by another scheduler.
@@ -210,6 +211,7 @@ func (e *Engine) setPending(p *cluster.Pod) {
 	p = e.gangs.keepGang(old, p)
 	e.pending[p.UID] = p
 	e.queuePending(old, p)
+	e.role.waits(p)
 	if p.Gang != nil {
 		e.blocked.Changed(p.Gang.Key)
 	}

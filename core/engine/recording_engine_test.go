@@ -29,6 +29,7 @@ type engineSetup struct {
 	ClassBytes int         `json:"classBytes"`
 	HoldAfter  record.Time `json:"holdAfter"`
 	HoldFor    record.Time `json:"holdFor"`
+	Backfill   bool        `json:"backfill,omitempty"`
 	ScaleUp    record.Time `json:"scaleUp,omitempty"`
 	Pause      record.Time `json:"scaleUpPause,omitempty"`
 	Period     record.Time `json:"sessionPeriod,omitempty"`
@@ -86,7 +87,7 @@ func setupOf(e *engine.Engine) engineSetup {
 	cfg := engine.ConfigOf(e)
 	s := engineSetup{
 		Seed: cfg.Seed, Backoff: cfg.InitialBackoff, MaxBackoff: cfg.MaxBackoff, Flush: cfg.UnschedulableTimeout, ClassBytes: cfg.ClassBytes,
-		HoldAfter: cfg.Hold.After, HoldFor: cfg.Hold.For, Period: cfg.SessionPeriod, Plain: engine.IsPlain(e),
+		HoldAfter: cfg.Hold.After, HoldFor: cfg.Hold.For, Backfill: cfg.Hold.Backfill, Period: cfg.SessionPeriod, Plain: engine.IsPlain(e),
 		ScaleUp: cfg.ScaleUp.For, Pause: cfg.ScaleUp.Pause,
 	}
 	if cfg.Less != nil {
@@ -165,7 +166,7 @@ func (s *engineSetup) config(foreign *recordedForeign) (engine.Config, error) {
 	known := recordedPlugins()
 	cfg := engine.Config{
 		Seed: s.Seed, InitialBackoff: s.Backoff, MaxBackoff: s.MaxBackoff, UnschedulableTimeout: s.Flush, ClassBytes: s.ClassBytes,
-		Hold: &engine.Hold{After: s.HoldAfter, For: s.HoldFor}, SessionPeriod: s.Period,
+		Hold: &engine.Hold{After: s.HoldAfter, For: s.HoldFor, Backfill: s.Backfill}, SessionPeriod: s.Period,
 		ScaleUp: engine.ScaleUp{For: s.ScaleUp, Pause: s.Pause},
 	}
 	switch s.Order {

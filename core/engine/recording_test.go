@@ -100,7 +100,7 @@ func (p *player) take(s recordingStep) (then []byte) {
 			return lineOf("broken", "the encoding of the event has changed: "+string(again))
 		}
 		if answers, err := recording.Answers(bytes.Split(s.then, []byte("\n"))); err == nil {
-			p.foreign.SetAnswers(answers)
+			p.foreign.SetAnswers(answers.Answers)
 		}
 		then = recording.AppendEffects(nil, p.engine.Step(ev))
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/core/queue"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -18,6 +19,14 @@ type refusal struct {
 	plugin string
 	reject string // empty for an error
 	err    error
+	worded bool // see plugin.Reserved
+	// watched is what events meant while the pod waited on its node.
+	watched queue.WaitResult
+}
+
+// words returns the message of an error at an extension point.
+func (r refusal) words(point string) string {
+	return plugin.ErrorText(point, r.plugin, r.err, r.worded)
 }
 
 // reserve puts a pod on its node and lets plugins take what else it needs. When one refuses, nothing is left of it all.
@@ -37,7 +46,7 @@ func (b *binds) reserve(prof *profile, p *cluster.Pod, n cluster.NodeIdx) (holds
 			h.hold.Release(trial, false)
 		}
 		trial.Discard()
-		return nil, &refusal{cmp.Or(got.By, r.Name()), got.Reject, got.Err}
+		return nil, &refusal{plugin: cmp.Or(got.By, r.Name()), reject: got.Reject, err: got.Err, worded: got.Worded}
 	}
 	trial.Commit()
 	return holds, nil
@@ -50,6 +59,7 @@ func (b *binds) depart(f *flight) {
 		writes = append(writes, h.hold.Writes()...)
 	}
 	b.add(f)
+	b.watch(f)
 	if len(writes) > 0 {
 		f.stage, f.wrote = preparing, true
 		f.before = []string{"writes of " + f.writer()}
@@ -59,6 +69,20 @@ func (b *binds) depart(f *flight) {
 	}
 	f.stage = waiting
 	b.proceed(f)
+}
+
+// watch tests events for a pod by itself that plugins may still reject.
+func (b *binds) watch(f *flight) {
+	if f.gang != nil {
+		return // it comes back to its gang, which is tried again
+	}
+	var plugins []string
+	for _, h := range f.holds {
+		if r, may := h.hold.(plugin.WaitingReservation); may {
+			plugins = append(plugins, r.Rejecters()...)
+		}
+	}
+	b.e.queue.Watch(f.unit, plugins)
 }
 
 // writesDone learns what became of a pod's writes.
@@ -108,7 +132,7 @@ func (b *binds) proceed(f *flight) {
 		r := h.hold.Ready(s, b.e.now)
 		switch {
 		case r.Err != nil || r.Reject != "":
-			b.undoPlacement(f, refusal{cmp.Or(r.By, h.by), r.Reject, r.Err})
+			b.undoPlacement(f, refusal{plugin: cmp.Or(r.By, h.by), reject: r.Reject, err: r.Err, worded: r.Worded})
 			return
 		case !r.Ready:
 			ready = false
@@ -125,6 +149,7 @@ func (b *binds) proceed(f *flight) {
 		return
 	}
 	f.stage = binding
+	b.e.queue.EndWatch(f.unit)
 	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := b.e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
 		bind.Via = foreign.Binder(f.pod)
@@ -191,9 +216,11 @@ func (b *binds) letGo(f *flight) {
 // the pod.
 func (b *binds) undoPlacement(f *flight, why refusal) {
 	uid := f.pod.UID
+	// That its own capacity is free again does not help the pod, so that event is not tested for it.
+	why.watched = b.e.queue.EndWatch(f.unit)
 	b.endFlight(f)
 	if why.err != nil {
-		b.retryAfterError(f, fmt.Sprintf("running PreBind plugin %q: %v", why.plugin, why.err))
+		b.retryAfterError(f, why.words("PreBind"))
 		return
 	}
 	p := b.e.pending[uid]

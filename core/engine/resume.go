@@ -12,7 +12,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/state"
 )
 
-var stageNames = [...]string{preparing: "preparing", waiting: "waiting", binding: "binding"}
+var stageNames = [...]string{preparing: "preparing", waiting: "waiting", binding: "binding", proposed: "proposed"}
 
 // State is the facts of an engine between two Steps.
 type State = state.State
@@ -44,13 +44,7 @@ func (e *Engine) State() State {
 		st.Gangs = append(st.Gangs, state.Gang{
 			Gang: key, Quorum: g.quorum, PartialSince: g.partialSince, Complete: g.complete, Told: g.told})
 	}
-	if s, is := e.pace.(*sessions); is {
-		st.Session = &state.Session{Clock: s.clock, Due: s.due, Tried: s.tried, Open: s.open}
-		st.Session.Kept = slices.Clone(s.kept)
-		for _, u := range s.left {
-			st.Session.Left = append(st.Session.Left, index(u))
-		}
-	}
+	st.Session = e.pace.State(index)
 	return st
 }
 
@@ -110,7 +104,7 @@ func Resume(cfg Config, st State) (e *Engine, err error) {
 		e.gangs.of[g.Gang] = &gangState{quorum: g.Quorum, partialSince: g.PartialSince, complete: g.Complete, told: g.Told}
 	}
 	e.blocked.Restore(st.Blocked)
-	if err := errors.Join(e.evictions.Restore(st.Evictions), e.restorePace(st.Session, units)); err != nil {
+	if err := errors.Join(e.evictions.Restore(st.Evictions), e.pace.Restore(st.Session, units)); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -167,23 +161,4 @@ func (p *profile) resume(st state.Reserved) (plugin.Reservation, error) {
 		return nil, fmt.Errorf("the reservations of plugin %s have no form as data", st.By)
 	}
 	return nil, fmt.Errorf("profile %q has no plugin %s that reserves", p.Name, st.By)
-}
-
-func (e *Engine) restorePace(st *state.Session, units []*queue.Unit) error {
-	s, is := e.pace.(*sessions)
-	if is != (st != nil) {
-		return fmt.Errorf("resuming the engine: sessions in the configuration: %v, in the state: %v", is, st != nil)
-	}
-	if !is {
-		return nil
-	}
-	s.clock, s.due, s.tried, s.open, s.kept = st.Clock, st.Due, st.Tried, st.Open, slices.Clone(st.Kept)
-	for _, i := range st.Left {
-		if i < 0 {
-			s.left = append(s.left, &queue.Unit{}) // it is gone, and is passed over
-		} else {
-			s.left = append(s.left, units[i])
-		}
-	}
-	return nil
 }

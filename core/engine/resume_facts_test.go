@@ -22,33 +22,45 @@ import (
 
 // unneeded are the fields of a State that this test does not show to be needed, with the test that does, or the reason.
 var unneeded = map[string]string{
-	"Answers":                     "TestAnswersBeforeAPanicAreResumed",
-	"Queue.Asked":                 "TestGatesThatWereAskedBeforeAPanicAreResumed",
-	"Cluster.Images":              "TestImagesKeepTheirFirstSize",
-	"Cluster.Resources":           "TestARestoredStoreIsItsModel of core/cluster: reports list resources in this order",
-	"Cluster.Rows[].Pods[].Apart": "TestAPodThatWasInNoGangStaysSo of core/cluster",
-	"Evictions.Losses[].Last":     "TestLossesAreRemembered",
-	"Evictions.Swept":             "TestLossesAreRemembered",
-	"Evictions.Synced":            "TestLossesAreRemembered",
-	"Queue.Units[].FirstActive":   "TestEveryFactOfAUnitIsNeeded of core/queue",
-	"Queue.Units[].Flushed":       "TestEveryFactOfAUnitIsNeeded of core/queue",
-	"Queue.Units[].FlushedAt":     "TestEveryFactOfAUnitIsNeeded of core/queue",
-	"Queue.Units[].Pending":       "TestEveryFactOfAUnitIsNeeded of core/queue",
-}
-
-// unproven are the fields without which no recording went on otherwise when witnesses were searched last, in as many
-// places as the search tries. They are kept because the code reads them; that they are restored is not shown.
-var unproven = []string{
-	"Evictions.Charges", "Evictions.Charges[].Preemptor", "Evictions.Charges[].Decision", "Evictions.Charges[].Victims",
-	"Evictions.Evictions[].Denominated", "Evictions.Evictions[].Order", "Evictions.Evictions[].Retry",
-	"Evictions.Evictions[].WakeAt", "Evictions.Requested", "Flights[].Retries", "Blocked.Gangs[].Verdict", "Queue.Shut",
-	"Window", "Window.Zones", "Window.Zones[].Key", "Window.Zones[].Names", "Window.Order",
+	"Answers":                           "TestAnswersBeforeAPanicAreResumed",
+	"Blocked.Gangs[].Verdict":           "TestWhyAGangWaitsIsResumed",
+	"Cluster.Images":                    "TestImagesKeepTheirFirstSize",
+	"Cluster.Mix":                       "TestAbortedMix of core/cluster",
+	"Cluster.Resources":                 "TestARestoredStoreIsItsModel of core/cluster: reports list resources in this order",
+	"Cluster.Rows[].Pods[].Apart":       "TestAPodThatWasInNoGangStaysSo of core/cluster",
+	"Evictions.Charges":                 "TestChargesOfBudgetsAreResumed",
+	"Evictions.Charges[].Decision":      "TestChargesOfBudgetsAreResumed",
+	"Evictions.Charges[].Preemptor":     "TestChargesOfBudgetsAreResumed",
+	"Evictions.Charges[].Victims":       "TestChargesOfBudgetsAreResumed",
+	"Evictions.Evictions[].Denominated": "TestLostNominationsAreResumed",
+	"Evictions.Evictions[].Order":       "TestTheRestOfVictimsIsResumed",
+	"Evictions.Evictions[].Retry":       "TestTheTimeOfTheNextRequestIsResumed",
+	"Evictions.Evictions[].WakeAt":      "TestADeferredWakeUpIsResumed",
+	"Evictions.Losses[].Last":           "TestLossesAreRemembered",
+	"Evictions.Requested":               "TestOwnEvictionsAreNoLosses",
+	"Evictions.Swept":                   "TestLossesAreRemembered",
+	"Evictions.Synced":                  "TestLossesAreRemembered",
+	"Flights[].Retries":                 "TestRetriesOfABindAreResumed",
+	"Queue.Asked":                       "TestGatesThatWereAskedBeforeAPanicAreResumed",
+	"Queue.Shut":                        "TestGatesThatWereShutBeforeAPanicAreResumed",
+	"Queue.Units[].FirstActive":         "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].Flushed":             "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].FlushedAt":           "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].Pending":             "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].Watched":             "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].Watched.Helped":      "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Queue.Units[].Watched.Plugins":     "TestEveryFactOfAUnitIsNeeded of core/queue",
+	"Window":                            "TestTheOrderOfNodesIsResumed",
+	"Window.Order":                      "TestTheOrderOfNodesIsResumed",
+	"Window.Zones":                      "TestTheOrderOfNodesIsResumed",
+	"Window.Zones[].Key":                "TestTheOrderOfNodesIsResumed",
+	"Window.Zones[].Names":              "TestTheOrderOfNodesIsResumed",
 }
 
 // isIdentity reports whether a path is inside a value that is dropped as a whole.
 func isIdentity(path string) bool {
 	for _, of := range []string{".Gang.", ".Unit.", ".Owner.", ".For[].", ".Budget.", ".Told.", ".Asked.", ".Waits[].",
-		".Barred[].", ".Shut[].", ".Waited[].", "Deferred[].Pod.", "Answers[]."} {
+		".Barred[].", ".Shut[].", ".Waited[].", ".Mix.", "Deferred[].Pod.", "Answers[]."} {
 		if strings.Contains(path, of) {
 			return true
 		}
@@ -115,7 +127,7 @@ func recordingNamed(t *testing.T, name string) []byte {
 // neededFields are the paths that a test must show to be needed.
 func neededFields() []string {
 	return slices.DeleteFunc(resumetest.Fields(reflect.TypeFor[engine.State](), ""), func(path string) bool {
-		return isIdentity(path) || slices.Contains(unproven, path) && !*searchWitnesses
+		return isIdentity(path)
 	})
 }
 

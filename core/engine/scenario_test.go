@@ -228,6 +228,8 @@ func (s *story) command(verb string, args []string) {
 		s.step(done)
 	case "unheld":
 		s.begin(&engine.Hold{})
+	case "no-backfill":
+		s.begin(&engine.Hold{After: 10 * record.Second, For: 300 * record.Second})
 	case "queue":
 		c := inspect(s.engine).QueueReport().Counts
 		fmt.Fprintf(&s.out, "  active %d, in flight %d, backoff %d, unschedulable %d, gated %d; events kept %d\n",
@@ -283,7 +285,11 @@ func describe(f engine.Effect) string {
 	case engine.GangWhole:
 		return fmt.Sprintf("gang %s is whole: %d bound, in part for %gs", f.Gang, f.Bound, float64(f.Took)/float64(record.Second))
 	case engine.GangHeld:
-		return fmt.Sprintf("gang %s had room held for %gs, placed %v", f.Gang, float64(f.Took)/float64(record.Second), f.Placed)
+		line := fmt.Sprintf("gang %s had room held for %gs, placed %v", f.Gang, float64(f.Took)/float64(record.Second), f.Placed)
+		if f.Backfilled > 0 {
+			line += fmt.Sprintf(", backfilled with %d, of which %d overran", f.Backfilled, f.Overran)
+		}
+		return line
 	case engine.Evict:
 		return fmt.Sprintf("evict %v for %s, node %q, undo %v", names(f.Victims), f.For.Name, f.Node, f.Undo)
 	case engine.Recall:
@@ -438,6 +444,14 @@ func (s *story) pod(args []string) *v1.Pod {
 		case key == "owned":
 			yes := true
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+		case key == "start":
+			start := metav1.Unix(s.number(value), 0)
+			p.Status.StartTime = &start
+		case key == "deadline":
+			seconds := s.number(value)
+			p.Spec.ActiveDeadlineSeconds = &seconds
+		case key == "lasts":
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, convert.DurationAnnotation, value)
 		case key == "created":
 			p.CreationTimestamp = metav1.Unix(s.number(value), 0)
 		case key == "other-scheduler":

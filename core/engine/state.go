@@ -7,6 +7,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
+	"github.com/kumiki-scheduler/kumiki/core/pace"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
@@ -29,6 +30,8 @@ type Profile struct {
 	Remediers []plugin.Remedier
 	// Preemption is asked after the Remediers; nil means no evictions.
 	Preemption *preempt.Config
+	// PostFilters are asked besides these, in this order.
+	PostFilters []PostFilter
 	// Search says which of the nodes that fit are ranked.
 	Search place.Search
 	// Foreign is code that is not native and takes part in this profile's decisions; nil for none.
@@ -57,6 +60,12 @@ type Config struct {
 	SessionPeriod record.Time
 	// Meter may be nil.
 	Meter Meter
+	// Nominator follows the nominations of pods; it may be nil.
+	Nominator plugin.Nominator
+	// Instances makes the engine one of several; nil for the only one.
+	Instances *Instances
+	// Answers notes the answers of plugins of kube-scheduler's framework; it may be nil.
+	Answers Answers
 }
 
 // Engine is the scheduling loop as a state machine. It belongs to one goroutine.
@@ -64,7 +73,8 @@ type Engine struct {
 	cfg       Config              // derived: given to Resume
 	store     *cluster.Store      // kept
 	queue     *queue.Queue        // kept
-	pace      pace                // kept; see SessionState
+	pace      pace.Pace           // kept; see State.Session
+	role      role                // derived: of the configuration; one of several instances is not resumed
 	profiles  map[string]*profile // derived: made of the configuration. SchedulerName -> profile
 	search    searches            // kept
 	evictions *evict.Manager      // kept
@@ -129,6 +139,7 @@ const (
 	preparing stage = iota // its writes are on the way; WritesDone answers
 	waiting                // its writes are done; something it needs is not ready
 	binding                // its bind is on the way; BindDone answers
+	proposed               // another instance decides; its answer ends the flight
 )
 
 // held is what one plugin holds for a pod.
@@ -206,22 +217,9 @@ type negativeResult struct {
 	off       bool   // of tests: no result is kept
 }
 
-// pace decides when units are tried and which is next, and when events count.
-type pace interface {
-	// take takes an event in, now or later.
-	take(ev Event)
-	// ready reports whether a Cycle would find something to do.
-	ready() bool
-	// next takes the unit out that is to be tried.
-	next() (*queue.Unit, bool)
-	// wakes reports whether units wait to be woken. Where it is false, each is tried again whatever happens.
-	wakes() bool
-	// wake returns when a Tick is wanted at the latest, given when others want one; 0 for never.
-	wake(at record.Time) record.Time
-}
-
 // The phases of a tick that handle deadlines; those of evictions come first.
 const (
-	phaseBinds   = evict.Phases + iota // decided pods that wait for something
-	phaseBlocked                       // the first of core/blocked
+	phaseBinds    = evict.Phases + iota // decided pods that wait for something
+	phasePromises                       // capacity that is promised to units of planners
+	phaseBlocked                        // the first of core/blocked
 )

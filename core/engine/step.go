@@ -8,26 +8,41 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kumiki-scheduler/kumiki/core/arbiter"
 	"github.com/kumiki-scheduler/kumiki/core/blocked"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/evict"
+	"github.com/kumiki-scheduler/kumiki/core/message"
+	"github.com/kumiki-scheduler/kumiki/core/pace"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/queue"
+	"github.com/kumiki-scheduler/kumiki/core/replica"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// New makes an engine that knows no nodes and no pods.
+// New makes an engine that knows no nodes and no pods. One of several instances is the arbiter; see Follow.
 func New(cfg Config) *Engine {
+	e := newEngine(cfg)
+	if cfg.Instances != nil {
+		e.becomeArbiter(replica.NewWriter(cfg.Instances.Epoch))
+	}
+	return e
+}
+
+func newEngine(cfg Config) *Engine {
 	if cfg.Meter == nil {
 		cfg.Meter = NoMeter{}
 	}
 	if cfg.ClassBytes == 0 {
 		cfg.ClassBytes = place.DefaultClassBytes
 	}
+	if cfg.Instances != nil && cfg.SessionPeriod > 0 {
+		panic("engine: one of several instances cannot work in sessions")
+	}
 	if cfg.Hold == nil {
-		cfg.Hold = &Hold{After: blocked.DefaultHoldAfter, For: blocked.DefaultHoldFor}
+		cfg.Hold = &Hold{After: blocked.DefaultHoldAfter, For: blocked.DefaultHoldFor, Backfill: true}
 	}
 	e := &Engine{
 		cfg:      cfg,
@@ -45,12 +60,16 @@ func New(cfg Config) *Engine {
 			panic(fmt.Sprintf("engine: two profiles of the name %q", p.Name))
 		}
 		if p.Foreign != nil {
-			p.Foreign = &listener{p.Foreign, e}
-			p.Wakers = append(slices.Clone(p.Wakers), foreignWakes{})
+			p.Foreign = e.listener(p.Foreign)
+			p.Wakers = append(slices.Clone(p.Wakers), place.ForeignWaker{})
 		}
 		if p.Preemption != nil && !p.Preemption.Sync {
 			gate := plugin.DefaultPreemption{Preempting: func(uid cluster.UID) bool { return e.evictions.Preempting(uid) }}
 			p.Gates, p.Wakers = append(slices.Clone(p.Gates), gate), append(slices.Clone(p.Wakers), gate)
+		}
+		if cfg.Instances != nil {
+			lent := func(p *cluster.Pod) (string, bool) { return e.role.lent(p) }
+			p.Gates = append(slices.Clone(p.Gates), arbiter.Gate{Lent: lent})
 		}
 		placer := place.New(place.Profile{
 			Filters: p.Filters, Scorers: p.Scorers, Search: p.Search, Window: e.search.window, Foreign: p.Foreign,
@@ -71,6 +90,7 @@ func New(cfg Config) *Engine {
 		Gangs:                gangRules{e},
 		State:                e.store.Snapshot(),
 		Meter:                e.cfg.Meter,
+		Nominator:            cfg.Nominator,
 	})
 	e.evictions = evict.New(evict.Config{
 		Store: e.store, Queue: e.queue, Host: evictHost{e}, Meter: e.cfg.Meter, Deadlines: &e.deadlines, Seed: cfg.Seed,
@@ -78,12 +98,10 @@ func New(cfg Config) *Engine {
 	})
 	e.blocked = blocked.New(blocked.Config{
 		Cluster: e.store.Snapshot(), Queue: e.queue, Host: blockedHost{e}, Hold: *cfg.Hold, ScaleUp: cfg.ScaleUp,
-		Deadlines: &e.deadlines, FirstPhase: phaseBlocked,
+		Sessions: cfg.SessionPeriod > 0, Deadlines: &e.deadlines, FirstPhase: phaseBlocked,
 	})
-	e.pace = steady{e}
-	if cfg.SessionPeriod > 0 {
-		e.pace = &sessions{e: e, period: cfg.SessionPeriod}
-	}
+	e.pace = pace.New(e.step, &e.count.synced, e.queue, cfg.SessionPeriod)
+	e.role = alone{e}
 	return e
 }
 
@@ -99,21 +117,35 @@ func wakes(p Profile) queue.Profile {
 func (e *Engine) Step(ev Event) []Effect {
 	clear(e.out.effects)
 	e.out.effects = e.out.effects[:0]
-	e.pace.take(ev)
+	if e.cfg.Answers != nil {
+		e.cfg.Answers.Begin()
+	}
+	e.pace.Take(ev)
+	e.role.proceed(ev)
 	e.blocked.Check()
 	e.reportFreed()
+	e.blocked.TryDue() // after what came free has woken gangs
 	e.tellMoves()
 	at, _ := e.queue.NextTick()
-	if at = e.pace.wake(deadline.First(at, e.deadlines.Next())); at != 0 && at != e.out.wake {
+	if at = e.pace.Wake(deadline.First(at, e.deadlines.Next())); at != 0 && at != e.out.wake {
 		e.out.wake = at
 		e.emit(Wake{At: at})
 	}
+	if e.cfg.Answers != nil {
+		if answers := e.cfg.Answers.End(); len(answers) > 0 {
+			e.emit(Heard{Hosted: answers})
+		}
+	}
+	e.role.end()
 	return e.out.effects
 }
 
-// step runs one event as a transaction. A panic in it rolls the store back; a broken invariant of the store is not
-// contained.
-func (e *Engine) step(ev Event) {
+// step runs one event as a transaction.
+func (e *Engine) step(ev Event) { e.atomic(ev, func(inHand **queue.Unit) { e.handle(ev, inHand) }) }
+
+// atomic runs what belongs to an event as a transaction. A panic in it rolls the store back; a broken invariant of the
+// store is not contained.
+func (e *Engine) atomic(ev Event, do func(inHand **queue.Unit)) {
 	e.store.Begin()
 	var inHand *queue.Unit
 	defer func() {
@@ -129,6 +161,15 @@ func (e *Engine) step(ev Event) {
 		e.contain(ev, inHand, fmt.Sprint(r))
 	}()
 	e.count.events++
+	do(&inHand)
+	for _, key := range e.queue.TakeShut() {
+		e.blocked.Changed(key)
+	}
+	e.reportFreed()
+}
+
+// handle handles an event.
+func (e *Engine) handle(ev Event, inHand **queue.Unit) {
 	switch ev := ev.(type) {
 	case NodeSet:
 		e.setNode(ev.Node)
@@ -151,26 +192,32 @@ func (e *Engine) step(ev Event) {
 	case Activate:
 		e.queue.Activate(ev.Pods)
 		e.binds.askAgain(e.binds.allWaiting())
+	case Nominations:
+		e.nominateOthers(ev.List)
+	case ForeignObject:
+		e.otherChanged(ev)
 	case Tick:
 		e.tick(ev.Now)
 	case Synced:
 		e.count.synced = true
 		e.evictions.TakeOver()
 	case Cycle:
-		e.cycle(&inHand)
+		e.cycle(inHand)
 	default:
-		panic(fmt.Sprintf("engine: event of type %T", ev))
+		if !e.role.handle(ev) {
+			panic(fmt.Sprintf("engine: event of type %T", ev))
+		}
 	}
-	for _, key := range e.queue.TakeShut() {
-		e.blocked.Changed(key)
-	}
-	e.reportFreed()
 }
 
 // contain deals with a panic while an event was handled: the pod in hand waits until it changes, and the executor
 // of effects is notified.
 func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
-	e.trouble(objectOf(ev, inHand), "panic while handling engine."+reflect.TypeOf(ev).Name(), cause)
+	object := message.Subject(ev)
+	if inHand != nil {
+		object = inHand.Members[0].Key()
+	}
+	e.trouble(object, "panic while handling engine."+reflect.TypeOf(ev).Name(), cause)
 	if inHand == nil {
 		return
 	}
@@ -192,33 +239,6 @@ func (e *Engine) contain(ev Event, inHand *queue.Unit, cause string) {
 	}
 }
 
-func objectOf(ev Event, inHand *queue.Unit) string {
-	switch ev := ev.(type) {
-	case NodeSet:
-		return ev.Node.Name
-	case NodeGone:
-		return ev.Name
-	case PodSet:
-		return ev.Pod.Key()
-	case PodGone:
-		return ev.Pod.Key()
-	case BindDone:
-		return ev.Pod.Key()
-	case EvictDone:
-		return ev.For.Key()
-	case WritesDone:
-		return ev.Pod.Key()
-	case ObjectSet:
-		return fmt.Sprint(cluster.KindOf(ev.Object), " ", cluster.KeyOf(ev.Object))
-	case ObjectGone:
-		return fmt.Sprint(ev.Kind, " ", ev.Key)
-	}
-	if inHand != nil {
-		return inHand.Members[0].Key()
-	}
-	return ""
-}
-
 func (e *Engine) tick(now record.Time) {
 	if now < e.now {
 		return // clocks step back; the engine's does not
@@ -229,6 +249,7 @@ func (e *Engine) tick(now record.Time) {
 	e.tellWaiting()
 	due := e.deadlines.Due(now)
 	e.evictions.Tick(due)
+	e.role.due()
 	if due&(1<<phaseBinds) != 0 {
 		e.binds.askAgain(e.binds.due(now))
 	}
@@ -239,7 +260,7 @@ func (e *Engine) tick(now record.Time) {
 func (e *Engine) Now() record.Time { return e.now }
 
 // Ready reports whether a Cycle would find a unit.
-func (e *Engine) Ready() bool { return e.count.synced && e.pace.ready() }
+func (e *Engine) Ready() bool { return e.count.synced && e.role.ready() && e.pace.Ready() }
 
 // Binding is the number of decided pods whose bind has no outcome.
 func (e *Engine) Binding() int { return len(e.binds.of) }

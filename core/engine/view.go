@@ -65,6 +65,11 @@ type Waiting interface {
 // Queue reads the queue and its nominations.
 func (v View) Queue() Waiting { return v.e.queue }
 
+// NominationsFor returns the nominations that a search for a node of a pod respects.
+func (v View) NominationsFor(p *cluster.Pod) place.Nominations {
+	return v.e.blocked.NominationsFor([]*cluster.Pod{p})
+}
+
 // Pending returns a pod that waits, is in flight or is assumed, in its newest version; nil for none.
 func (v View) Pending(uid cluster.UID) *cluster.Pod { return v.e.pending[uid] }
 

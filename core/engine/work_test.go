@@ -53,7 +53,7 @@ func (c *countedRun) follow(e *engine.Engine, ev engine.Event, effects []engine.
 	}
 	want := recording.AppendEffects(nil, effects)
 	if answers, err := recording.Answers(bytes.Split(want, []byte("\n"))); err == nil {
-		c.foreign.SetAnswers(answers)
+		c.foreign.SetAnswers(answers.Answers)
 	}
 	got := recording.AppendEffects(nil, c.twin.Step(ev))
 	if !bytes.Equal(withoutPath(got), withoutPath(want)) && c.differ == "" {

@@ -5,6 +5,7 @@ package message
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/shard"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -40,11 +41,13 @@ type (
 	}
 
 	// GangHeld reports that capacity is not held any more for a gang, how long it was, and whether the gang got its
-	// places.
+	// places. Backfilled counts the pods that used it because they were to end before the gang could start, and
+	// Overran those of them that did not.
 	GangHeld struct {
-		Gang   cluster.GangKey
-		Took   record.Time
-		Placed bool
+		Gang                cluster.GangKey
+		Took                record.Time
+		Placed              bool
+		Backfilled, Overran int `json:",omitempty"`
 	}
 
 	// GangStatus asks that the object that declares a gang show how it stands. What the API server has already is not
@@ -154,8 +157,13 @@ type (
 		Node string
 	}
 
-	// Heard tells what foreign code answered in the cycle, for the recording: a replay answers from it.
-	Heard struct{ Answers []Answer }
+	// Heard has what foreign code answered, for the recording: a replay answers from it.
+	Heard struct {
+		// Answers are those of extenders in the cycle.
+		Answers []Answer `json:",omitempty"`
+		// Hosted are those of plugins of kube-scheduler's framework in the Step; see package answers.
+		Hosted []byte `json:",omitempty"`
+	}
 
 	// Condition asks that the PodScheduled condition be set to False.
 	Condition struct {
@@ -187,6 +195,50 @@ type (
 	// Decided tells of a decision.
 	Decided struct{ Decision record.Decision }
 
+	// Publish asks that a frame of the log (package replica) be sent to all planners, before the effects behind it.
+	Publish struct {
+		First, Last shard.Position
+		Frame       []byte
+	}
+
+	// Welcome answers Joined: the planner is a member. It is to load the snapshot of the log's last position.
+	Welcome struct {
+		Name    string
+		To      shard.Ordinal
+		Session shard.Session
+	}
+
+	// Lend asks that a planner get pods of units that are lent to it, in this version.
+	Lend struct {
+		To   shard.Ordinal
+		Unit string
+		Pods []*cluster.Pod
+	}
+
+	// EndLoan asks that a planner forget pods.
+	EndLoan struct {
+		To   shard.Ordinal
+		Pods []record.PodRef
+	}
+
+	// Answers has the answers to a planner's proposals.
+	Answers struct {
+		To   shard.Ordinal
+		List []shard.Answer
+	}
+
+	// Propose asks that the arbiter check and carry out a placement.
+	Propose struct{ Proposal shard.Proposal }
+
+	// GiveBack asks that the arbiter decide a unit.
+	GiveBack struct {
+		Session shard.Session
+		Unit    string
+	}
+
+	// Rejoin asks that the planner join anew, since it cannot follow the log any more.
+	Rejoin struct{ Why string }
+
 	// Trouble tells of something that should not have happened and was contained: a panic while handling one
 	// object, a pod found on another node than decided.
 	Trouble struct {
@@ -217,8 +269,16 @@ func (Wake) effect()             {}
 func (Moved) effect()            {}
 func (Decided) effect()          {}
 func (Trouble) effect()          {}
+func (Publish) effect()          {}
+func (Welcome) effect()          {}
+func (Lend) effect()             {}
+func (EndLoan) effect()          {}
+func (Answers) effect()          {}
+func (Propose) effect()          {}
+func (GiveBack) effect()         {}
+func (Rejoin) effect()           {}
 
-// Answer is one answer of foreign code, as it stands in a recording.
+// Answer is one answer of an extender, as it stands in a recording.
 type Answer struct {
 	Rejected map[string]place.ForeignRejection `json:",omitempty"` // of Filter: node name -> why it does not fit
 	Scores   []place.ForeignScore              `json:",omitempty"` // of Score

@@ -4,6 +4,7 @@ package place
 
 import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -57,4 +58,15 @@ type ForeignVictims struct {
 	Pods []record.PodRef
 	// PDBViolations counts those of them whose disruption budgets do not allow it.
 	PDBViolations int64
+}
+
+// ForeignWaker wakes pods that foreign code rejected at every event.
+type ForeignWaker struct{}
+
+// Name is ForeignName.
+func (ForeignWaker) Name() string { return ForeignName }
+
+// Wakes registers for everything.
+func (ForeignWaker) Wakes() []plugin.Wake {
+	return []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
 }

@@ -102,25 +102,59 @@ func (sr *search) removeFromFilters(s cluster.Snapshot, other *cluster.Pod, v *c
 }
 
 // tryNominatedFirst is tryNominated before any other node with nominated pods is evaluated, of which there may be
-// as many as pods for which others were evicted. False says nothing.
+// as many as pods for which others were evicted. False says nothing, unless the search notes that it was tried.
 func (pl *Placer) tryNominatedFirst(s cluster.Snapshot, sr *search, noms Nominations) (cluster.NodeIdx, bool) {
 	n, ok := s.Find(sr.pod.Nominated)
-	switch f := pl.profile.Foreign; {
-	case sr.pod.Nominated == "" || !ok || sr.err != nil || sr.withoutNodes() || sr.rows != nil || pl.eachRow:
+	if sr.pod.Nominated == "" || !ok || sr.err != nil || sr.withoutNodes() {
 		return cluster.NoNode, false
-	case pl.profile.Search.Strategy == FixedWindow || f != nil && f.Takes(sr.pod):
+	}
+	if len(pl.shared) > 0 {
+		sr.own.tried, sr.own.verdict = true, pl.evaluateOwn(s, sr, noms, n)
+		return n, sr.own.verdict == plugin.Fits && pl.foreignAccepts(sr)
+	}
+	switch f := pl.profile.Foreign; {
+	case sr.rows != nil || pl.eachRow || pl.profile.Search.Strategy == FixedWindow || f != nil && f.Takes(sr.pod):
 		return cluster.NoNode, false
 	}
 	if _, left := sr.only[sr.pod.Nominated]; sr.only != nil && !left {
 		return cluster.NoNode, false
 	}
-	added := sr.expect(n, noms.NominatedOn(sr.pod.Nominated))
-	fits := sr.fits(pl.evaluateWith(s, sr, n, added)) && (len(added) == 0 || sr.fits(pl.evaluateWith(s, sr, n, nil)))
-	sr.err, sr.expected, sr.expectedPods = nil, sr.expected[:0], sr.expectedPods[:0]
-	return n, fits
+	return n, pl.evaluateOwn(s, sr, noms, n) == plugin.Fits
 }
 
-func (sr *search) fits(v plugin.Verdict) bool { return v == plugin.Fits && sr.err == nil }
+// ownNode is what came of the node that the pod is itself nominated to, if it was tried before all others. With plugins
+// that share state it always is: such a plugin may count its calls or remember a node, so it is called as often as
+// upstream calls it, and in that order.
+type ownNode struct {
+	tried   bool
+	verdict plugin.Verdict // Excluded after an error, which has no effect here
+}
+
+// evaluateOwn judges the node that the pod is itself nominated to, and leaves no trace in the search.
+func (pl *Placer) evaluateOwn(s cluster.Snapshot, sr *search, noms Nominations, n cluster.NodeIdx) plugin.Verdict {
+	added := sr.expect(n, noms.NominatedOn(sr.pod.Nominated))
+	v := pl.evaluateWith(s, sr, n, added)
+	if len(added) > 0 && v == plugin.Fits && sr.err == nil {
+		v = pl.evaluateWith(s, sr, n, nil)
+	}
+	if sr.err != nil {
+		v = plugin.Excluded
+	}
+	sr.err, sr.expected, sr.expectedPods = nil, sr.expected[:0], sr.expectedPods[:0]
+	return v
+}
+
+// foreignAccepts reports whether foreign code accepts the node that the pod is itself nominated to. An error has no
+// effect: all nodes are evaluated next.
+func (pl *Placer) foreignAccepts(sr *search) bool {
+	f := pl.profile.Foreign
+	if f == nil || !f.Takes(sr.pod) {
+		return true
+	}
+	rejected, err := f.Filter(sr.pod, []string{sr.pod.Nominated})
+	_, no := rejected[sr.pod.Nominated]
+	return !no && err == nil
+}
 
 // tryNominated tries the node that p is itself nominated to, ahead of all others (upstream: evaluateNominatedNode).
 func (pl *Placer) tryNominated(s cluster.Snapshot, sr *search) (cluster.NodeIdx, bool) {
@@ -132,26 +166,24 @@ func (pl *Placer) tryNominated(s cluster.Snapshot, sr *search) (cluster.NodeIdx,
 		return cluster.NoNode, false
 	}
 	sr.readRows()
-	if sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded {
+	left := sr.rows != nil && !slices.Contains(sr.rows, n) || sr.verdicts[n] == plugin.Excluded
+	switch {
+	case sr.own.tried:
+		if left && sr.own.verdict != plugin.Fits {
+			sr.note(n, sr.own.verdict)
+		}
+		return cluster.NoNode, false
+	case left:
 		pl.evaluateExcluded(s, sr, n)
 	}
-	if sr.verdicts[n] != plugin.Fits {
-		return cluster.NoNode, false
-	}
-	if f := pl.profile.Foreign; f != nil && f.Takes(sr.pod) {
-		rejected, err := f.Filter(sr.pod, []string{sr.pod.Nominated})
-		if _, no := rejected[sr.pod.Nominated]; no || err != nil {
-			return cluster.NoNode, false // an error here has no effect: all nodes are evaluated next
-		}
-	}
-	return n, true
+	return n, sr.verdicts[n] == plugin.Fits && pl.foreignAccepts(sr)
 }
 
 // clearErrorIfNominatedFits forgets an error of a filter when the node that p is itself nominated to fits: no other
 // node is evaluated then, so the error has no effect.
 func (pl *Placer) clearErrorIfNominatedFits(s cluster.Snapshot, sr *search) {
 	n, ok := s.Find(sr.pod.Nominated)
-	if sr.pod.Nominated == "" || !ok || !sr.judged() {
+	if sr.pod.Nominated == "" || !ok || !sr.judged() || sr.own.tried {
 		return
 	}
 	err := sr.err
@@ -169,8 +201,16 @@ func (pl *Placer) clearErrorIfNominatedFits(s cluster.Snapshot, sr *search) {
 func (pl *Placer) evaluateExcluded(s cluster.Snapshot, sr *search, n cluster.NodeIdx) {
 	err := sr.err
 	v := pl.evaluate(s, sr, s.View(n))
-	failed := sr.err != err
-	if sr.err = err; failed {
+	if sr.err != err {
+		v = plugin.Excluded
+	}
+	sr.err = err
+	sr.note(n, v)
+}
+
+// note notes the verdict on a node that plans leave out.
+func (sr *search) note(n cluster.NodeIdx, v plugin.Verdict) {
+	if v == plugin.Excluded {
 		return
 	}
 	sr.ownRows()

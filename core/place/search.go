@@ -59,6 +59,7 @@ type search struct {
 	// expected are the rows with pods on which other pods count too, in no order; these pods are in expectedPods.
 	expected     []expectation
 	expectedPods []*cluster.Pod
+	own          ownNode
 
 	// Space that searches reuse.
 	copied   []plugin.Verdict

@@ -46,10 +46,7 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 		}
 	case sr.stage == disjoint:
 		r.Plugins = sorted(sr.narrowed)
-		r.PreFilter = fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", r.Plugins)
-		if len(r.Plugins) == 1 {
-			r.PreFilter = "node(s) didn't satisfy plugin " + r.Plugins[0]
-		}
+		r.PreFilter = disjointText(r.Plugins)
 	default:
 		h := histogram{pl: pl, sr: sr, seen: map[plugin.Verdict]*bucket{}}
 		h.count(s)
@@ -58,6 +55,14 @@ func (pl *Placer) Why(s cluster.Snapshot, out Outcome) Rejection {
 	}
 	r.Message = message(out.Nodes, r)
 	return r
+}
+
+// disjointText is the reason of plugins that name no node in common.
+func disjointText(plugins []string) string {
+	if len(plugins) == 1 {
+		return "node(s) didn't satisfy plugin " + plugins[0]
+	}
+	return fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", plugins)
 }
 
 // bucket is the nodes with one verdict.

@@ -53,6 +53,15 @@ func zoneKey(labels map[string]string) string {
 	return region + ":\x00:" + where
 }
 
+// SetNodes learns of all nodes, in the order of their rows.
+func (w *Window) SetNodes(s cluster.Snapshot) {
+	for n := range cluster.NodeIdx(s.Rows()) {
+		if node := s.Node(n); node != nil {
+			w.SetNode(nil, node)
+		}
+	}
+}
+
 // SetNode learns of a node, or of a change of one. old is nil for a new one.
 func (w *Window) SetNode(old, node *cluster.Node) {
 	key := zoneKey(node.Labels)

@@ -3,6 +3,8 @@
 package plugin
 
 import (
+	"fmt"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -183,8 +185,16 @@ type Reserver interface {
 // ReserveLater instead of Reserve.
 type Deferrer interface {
 	Reserver
-	// ReserveLater returns a reservation that reserves when Ready is called for the first time. It rejects nothing.
-	ReserveLater(p *cluster.Pod, n cluster.NodeIdx) Reservation
+	// ReserveLater returns a reservation that has no effect before Keep. It rejects nothing.
+	ReserveLater(p *cluster.Pod, n cluster.NodeIdx) Deferred
+}
+
+// Deferred is a Reservation of a Deferrer.
+type Deferred interface {
+	Reservation
+	// Keep reserves. It is called once, before Ready, when the placement that it belongs to is kept; s has all pods of
+	// that placement. If it rejects or fails, Release is called.
+	Keep(s cluster.Snapshot) Reserved
 }
 
 // Reserved is a Reserver's answer.
@@ -195,8 +205,19 @@ type Reserved struct {
 	Hold Reservation
 	// Reject, when not empty, is why the pod cannot have the node after all; events that wake the plugin wake it.
 	Reject string
-	// Err, when not nil, fails the attempt.
-	Err error
+	// Err, when not nil, fails the attempt. Worded is set if it names the extension point and the plugin, as upstream
+	// words it.
+	Err    error
+	Worded bool
+}
+
+// ErrorText returns the message of an error of a plugin at an extension point. worded is set if the error names both
+// already, as upstream words it.
+func ErrorText(point, name string, err error, worded bool) string {
+	if worded {
+		return err.Error()
+	}
+	return fmt.Sprintf("running %s plugin %q: %v", point, name, err)
 }
 
 // Reservation is what a Reserver holds for a pod from its decision to its bind.
@@ -212,13 +233,23 @@ type Reservation interface {
 	Release(t *cluster.Trial, written bool) []cluster.Write
 }
 
+// WaitingReservation is a Reservation of a pod that plugins may reject while it waits. Events that may help them are
+// kept, for the case that they do.
+type WaitingReservation interface {
+	Reservation
+	// Rejecters are the names by which Ready may reject. It is called once, before Ready; nil means that it never
+	// rejects.
+	Rejecters() []string
+}
+
 // Readiness is the answer of Reservation.Ready: ready, rejected, failed, or, when it is none of these, not yet.
 type Readiness struct {
 	Ready bool
 	// Again is when to ask again at the latest; 0 means that only changes of objects matter.
 	Again record.Time
-	// By, Reject and Err are as in Reserved.
+	// By, Reject, Err and Worded are as in Reserved.
 	By     string
 	Reject string
 	Err    error
+	Worded bool
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/packing"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
@@ -38,7 +39,12 @@ func Registry() []plugin.Registration {
 		plugin.WithoutArgs(basic.ImageLocality{}),
 		plugin.WithoutArgs(basic.DefaultBinder{}),
 		plugin.WithoutArgs(basic.NodeDeclaredFeatures{}),
-		plugin.WithoutArgs(resources.NodeSlots{}), // in no profile of upstream's
+		// In no profile of upstream's:
+		plugin.WithoutArgs(resources.NodeSlots{}),
+		plugin.WithoutArgs(resources.NodePodCount{}),
+		plugin.WithArgs(packing.BestFitName, packing.DefaultBestFitArgs, packing.NewBestFit),
+		plugin.WithArgs(packing.DotProductName, packing.DefaultDotProductArgs, packing.NewDotProduct),
+		plugin.WithArgs(packing.FragmentationName, packing.DefaultFragmentationArgs, packing.NewFragmentation),
 	}
 }
 

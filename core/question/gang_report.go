@@ -181,6 +181,9 @@ func (i Inspector) tryGang(u *queue.Unit, need gang.Need, r *record.GangReport) 
 		if ans.Verdict != gang.Placed {
 			r.Preemption = w.unitVictimsOfGang(u.Gang, prof, need, ans)
 		}
+		if ans.Verdict == gang.Unschedulable || ans.Verdict == gang.GaveUp {
+			r.Estimate, r.Basis = w.startByEnds(u.Key, prof, need)
+		}
 	})
 	if err != nil {
 		return gang.Answer{Verdict: gang.Failed, Blocked: -1, Err: err}
@@ -188,8 +191,12 @@ func (i Inspector) tryGang(u *queue.Unit, need gang.Need, r *record.GangReport) 
 	return ans
 }
 
-// addEstimate adds when the gang may start, by how its best attempt grew, if it did.
+// addEstimate adds when the gang may start, if the known ends of pods do not say so: by how its best attempt grew, if
+// it did.
 func (i Inspector) addEstimate(r *record.GangReport, u *queue.Unit, ans gang.Answer) {
+	if r.Estimate != 0 {
+		return
+	}
 	now, past := i.view.Now(), i.view.Gangs().History(u.Gang)
 	took := now - past.BlockedSince
 	switch {
@@ -216,7 +223,8 @@ func (i Inspector) heldCapacity(key cluster.GangKey) (mine, other *record.GangHo
 	if !ok {
 		return nil, nil
 	}
-	h := &record.GangHold{Gang: held.Gang.String(), Pods: len(held.Pods), Since: held.Since, Until: held.Until}
+	h := &record.GangHold{Gang: held.Gang.String(), Pods: len(held.Pods), Since: held.Since, Until: held.Until,
+		Start: held.Start, Backfilled: held.Backfilled}
 	for _, p := range held.Pods {
 		if node := i.view.Queue().NominationOf(p.UID); node != "" {
 			h.Nodes = append(h.Nodes, node)

@@ -118,7 +118,7 @@ func (i Inspector) fit(p *cluster.Pod) (f *record.Fit, victims *record.Preemptio
 		placer.Drop(p)
 		f = &record.Fit{Nodes: s.Nodes(), PreFilterReason: fmt.Sprintf("judging the pod panicked: %v", cause)}
 	})
-	f, out := fitOf(s, placer, i.view.Queue(), p)
+	f, out := fitOf(s, placer, i.view.NominationsFor(p), p)
 	if f.Feasible == 0 {
 		victims = i.victimsNow(prof, p, out)
 	}

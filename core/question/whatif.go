@@ -200,8 +200,10 @@ func (w *supposition) pod(p *cluster.Pod) (r record.Prospect) {
 		return record.Prospect{Outcome: record.MayNot, Reason: fmt.Sprintf("scheduling gates %v", p.Spec.Gates)}
 	}
 	pl := w.placer(prof)
+	w.nominations = w.view.NominationsFor(p)
 	r.Fit, _ = fitOf(s, pl, w, p)
 	out := pl.Place(s, p, w, w.draw(string(p.UID)))
+	w.nominations = w.view.Queue() // a search for victims respects what is held
 	switch {
 	case out.Err != nil:
 		r.Outcome, r.Reason = record.Unanswered, out.Err.Error()

@@ -49,7 +49,8 @@ func (q *Queue) Done(uid cluster.UID) {
 }
 
 // Requeue returns a unit whose attempt failed, with its newest version, and evaluates the events that happened
-// meanwhile for the plugins that rejected it. A unit that Done removed before (its bind failed later) returns too. A
+// meanwhile for the plugins that rejected it. A unit that Done removed before (its bind failed later) returns too, with
+// what Watch found. A
 // unit whose pod was deleted in flight does not, nor one whose pod is queued already.
 func (q *Queue) Requeue(u *Unit, why Rejection) {
 	held := q.units[u.UID()]
@@ -81,8 +82,9 @@ func (q *Queue) Requeue(u *Unit, why Rejection) {
 		n.cause = "the attempt failed and is repeated after a backoff"
 		q.requeueAs(u, afterBackoff, n)
 	case held == nil:
-		n.cause = "rejected after it had left the queue, so events may have been missed"
-		q.requeueAs(u, afterBackoff, n)
+		v := why.Watched.judge(why)
+		n.hint, n.cause = v.by, v.cause
+		q.requeueAs(u, v.how, n)
 	default:
 		v := q.replay(u)
 		n.hint, n.cause = v.by, v.cause

@@ -32,6 +32,8 @@ type Config struct {
 	State cluster.Snapshot
 	// Meter may be nil.
 	Meter Meter
+	// Nominator may be nil.
+	Nominator plugin.Nominator
 }
 
 // Meter observes the queue's events and hint calls. The queue never reads time, and no decision depends on a Meter.

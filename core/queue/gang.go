@@ -114,7 +114,15 @@ func (q *Queue) regrouped(u *Unit, n note) {
 	if u.at == aside {
 		u.Aside = ""
 	}
-	q.requeueAs(u, afterBackoff, n)
+	q.requeueAs(u, u.soonest(), n)
+}
+
+// soonest returns when a unit that may fit now is tried: at once if its backoff is skipped.
+func (u *Unit) soonest() strategy {
+	if u.urgent {
+		return atOnce
+	}
+	return afterBackoff
 }
 
 // Reconsider runs the gates of a gang again, because something that they read of it has changed.
@@ -128,7 +136,19 @@ func (q *Queue) reconsider(u *Unit, cause string) {
 		return
 	}
 	q.changed(u)
-	q.requeueAs(u, afterBackoff, note{event: gangChanged, cause: cause})
+	q.requeueAs(u, u.soonest(), note{event: gangChanged, cause: cause})
+}
+
+// TryGang makes a gang that was rejected active, whatever its backoff; the gates still apply.
+func (q *Queue) TryGang(key cluster.GangKey, cause string) {
+	u, n := q.gangs[key], note{event: gangChanged, cause: cause}
+	switch {
+	case u == nil:
+	case u.at == waiting:
+		q.toActive(u, n)
+	case u.at == backoff:
+		q.fromBackoff(u, n)
+	}
 }
 
 // Gang returns the unit of a gang's waiting pods; nil if none waits.

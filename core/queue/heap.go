@@ -24,6 +24,12 @@ func (h *heap) add(u *Unit) {
 	h.up(u.pos)
 }
 
+// put adds a unit at the end, where it must not be less than its parent.
+func (h *heap) put(u *Unit) {
+	u.pos = len(h.units)
+	h.units = append(h.units, u)
+}
+
 func (h *heap) remove(u *Unit) {
 	i, last := u.pos, len(h.units)-1
 	h.swap(i, last)

@@ -47,6 +47,11 @@ func (q *Queue) checkInvariants() error {
 			return err
 		}
 	}
+	for _, u := range q.watched {
+		if u.at != nowhere || len(u.watched.Plugins) == 0 {
+			return fmt.Errorf("unit %s is watched for plugins %v, and in place %d", u.Key, u.watched.Plugins, u.at)
+		}
+	}
 	if err := q.flight.checkInvariants(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
 // nominations are the nominated nodes of pending pods, possibly newer than what the API server holds.
@@ -17,6 +18,15 @@ type nominations struct {
 	nodes []string // derived: the keys of on
 	// freed are the nominations that have ended since TakeFreed, made those that began since; both in order.
 	freed, made []Freed // derived: empty after TakeFreed
+
+	follower plugin.Nominator // derived: of the configuration; nil for none
+}
+
+// tell tells the follower which pods are nominated to a node.
+func (n *nominations) tell(node string) {
+	if n.follower != nil {
+		n.follower.Nominated(node, n.on[node])
+	}
 }
 
 // nominatedNode is the nominated node of a pod.
@@ -42,6 +52,7 @@ func (n *nominations) remove(uid cluster.UID) {
 	delete(n.of, uid)
 	at := slices.IndexFunc(n.on[was.node], func(p *cluster.Pod) bool { return p.UID == uid })
 	n.freed = append(n.freed, Freed{n.on[was.node][at], was.node, was.priority})
+	defer n.tell(was.node)
 	left := slices.Delete(n.on[was.node], at, at+1)
 	if len(left) == 0 {
 		delete(n.on, was.node)
@@ -57,6 +68,7 @@ func (n *nominations) add(p *cluster.Pod, node string, priority int32) {
 	n.made = append(n.made, Freed{p, node, priority})
 	n.nodes = insert(n.nodes, node)
 	n.on[node] = append(n.on[node], p)
+	n.tell(node)
 }
 
 // rank applies a change of a nominated pod's priority. A pod without a nomination is ignored.
@@ -84,6 +96,9 @@ func (q *Queue) Nominate(p *cluster.Pod, node string) {
 
 // NominateAsStatus sets the nomination to the pod's status.nominatedNodeName.
 func (q *Queue) NominateAsStatus(p *cluster.Pod) { q.Nominate(p, p.Nominated) }
+
+// RepeatNominations tells the follower of nominations again which pods are nominated to a node.
+func (q *Queue) RepeatNominations(node string) { q.nominated.tell(node) }
 
 // Unnominate removes a pod's nomination.
 func (q *Queue) Unnominate(uid cluster.UID) { q.nominated.remove(uid) }

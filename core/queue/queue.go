@@ -55,7 +55,7 @@ type Queue struct {
 	errors heap // derived: as active. After an error
 	aging  heap // derived: as active. All waiting units, oldest first
 
-	// groups are in the order in which they were created.
+	// groups are in the order of their keys: hints are called in that order, also in a queue that was restored.
 	groups   []*group              // derived: the waiting units by what rejected them
 	groupOf  map[string]*group     // derived: the groups by key. See groupKey -> group
 	aside    group                 // derived: the units in this place. The units set aside
@@ -64,7 +64,10 @@ type Queue struct {
 	gateWakes map[string][]plugin.Event // derived: from the profiles
 
 	flight    flight      // derived: empty between attempts
+	watched   []*Unit     // derived: from the units; see Watch. In the order in which they were given
 	nominated nominations // kept
+
+	entities plugin.EntityLess // derived: from the configuration; nil if its Less reads pods alone
 
 	moves, spare []record.QueueMove // derived: empty after TakeMoves
 	movers       []mover            // derived: reused memory
@@ -87,8 +90,10 @@ func New(cfg Config) *Queue {
 		groupOf:   map[string]*group{},
 		interest:  map[plugin.Event]bool{},
 		gateWakes: map[string][]plugin.Event{},
-		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]nominatedNode{}},
+		nominated: nominations{on: map[string][]*cluster.Pod{}, of: map[cluster.UID]nominatedNode{},
+			follower: cfg.Nominator},
 	}
+	q.entities, _ = cfg.Less.(plugin.EntityLess)
 	for name, p := range cfg.Profiles { // order: profiles are independent, and gateWakes is used as a set
 		ready := newProfile(name, p)
 		q.profiles[name] = ready
@@ -124,10 +129,10 @@ func New(cfg Config) *Queue {
 // by ties: last arrival, or age.
 func (q *Queue) before(a, b *Unit) bool {
 	if q.cfg.Less != nil {
-		if q.cfg.Less.Before(a.rank, b.rank) {
+		if q.less(a, b) {
 			return true
 		}
-		if q.cfg.Less.Before(b.rank, a.rank) {
+		if q.less(b, a) {
 			return false
 		}
 	}
@@ -135,6 +140,14 @@ func (q *Queue) before(a, b *Unit) bool {
 		return b.extra
 	}
 	return q.ties(a, b)
+}
+
+// less reports whether the configured order puts a before b.
+func (q *Queue) less(a, b *Unit) bool {
+	if q.entities != nil {
+		return q.entities.EntityBefore(a.entity(), b.entity())
+	}
+	return q.cfg.Less.Before(a.rank, b.rank)
 }
 
 // Before reports whether a unit is ordered before another in the active queue.
@@ -199,6 +212,9 @@ func (q *Queue) newUnit(p *cluster.Pod) *Unit {
 	q.arrive(u)
 	return u
 }
+
+// Decided returns the unit of a pod that another instance has decided, as Done leaves one.
+func (q *Queue) Decided(p *cluster.Pod) *Unit { return q.newUnit(p) }
 
 // arrive starts the unit's time in the queue.
 func (q *Queue) arrive(u *Unit) {
@@ -321,15 +337,17 @@ func (q *Queue) Happened(ch plugin.Change) {
 	}
 	q.move(movers, ch)
 	q.flight.happened(ch)
+	q.test(ch)
 }
 
 // Activate makes waiting units active whatever their backoff; the gates still apply. A unit in flight skips waiting
-// when it returns, but not its backoff. Unknown pods and units that are set aside are ignored.
+// when it returns, but not its backoff; so does a watched one. Unknown pods and units that are set aside are ignored.
 func (q *Queue) Activate(pods []record.PodRef) {
 	n := note{event: plugin.ForceActivate.Label, cause: "asked for"}
 	for _, ref := range pods {
 		u := q.units[cluster.UID(ref.UID)]
 		if u == nil {
+			q.test(plugin.Change{Event: plugin.ForceActivate, NewPod: &cluster.Pod{UID: cluster.UID(ref.UID)}})
 			continue
 		}
 		switch u.at {

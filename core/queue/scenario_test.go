@@ -29,11 +29,13 @@ var update = flag.Bool("update", false, "write the results of scenarios into the
 //	add|update POD [key=value...]     prio cpu gates labels tolerations generation created nominated on; update keeps
 //	                                  the rest
 //	delete POD · pop · done POD · muster · take POD · waiting
+//	watch POD PLUGIN...               events are tested for these plugins; reject ends it
 //	reject POD PLUGIN... [pending=P+P] · fail POD · return POD · aside POD CAUSE
 //	event EVENT [pod=POD] [node=NODE cpu=N] [upto=PRIORITY]
 //	activate POD... · nominate POD NODE · unnominate POD · nominated NODE
 //	place POD MEMBER... · stay POD · extras · rejoin POD [failed] · reconsider POD    POD names a gang by its first
 //	                                  or any pod: gang= size= all= bad=
+//	urgent POD · try POD              its gang skips its backoff; its gang is tried whatever its backoff
 //	apart POD · together POD · pods POD      the pods of its group are scheduled one by one, or together; those that
 //	                                  wait one by one
 //	open GATE                         the gate holds no pod any more, without an event
@@ -248,10 +250,16 @@ func (s *story) act(verb string, args []string) error {
 		for _, f := range s.q.TakeFreed() {
 			s.say("%s for pods up to %d, %s had it", f.Node, f.Priority, f.Pod.Name)
 		}
+	case "urgent":
+		s.q.SkipBackoff(s.pods[name].Gang.Key)
+	case "try":
+		s.q.TryGang(s.pods[name].Gang.Key, "it may hold capacity")
 	case "reconsider":
 		s.q.Reconsider(s.pods[name].Gang.Key, "the gang has changed")
 	case "done":
 		s.q.Done(s.pods[name].UID)
+	case "watch":
+		s.q.Watch(s.popped[name], args[1:])
 	case "reject", "rest", "fail", "return", "aside":
 		return s.end(verb, name, args[1:])
 	case "event":
@@ -342,6 +350,7 @@ func (s *story) end(verb, name string, args []string) error {
 			}
 			why.Plugins = append(why.Plugins, w)
 		}
+		why.Watched = s.q.EndWatch(u)
 		s.q.Requeue(u, why)
 	}
 	return nil

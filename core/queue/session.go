@@ -32,6 +32,20 @@ func (q *Queue) Take(u *Unit) bool {
 	return false
 }
 
+// TakeGated removes a unit as Pop removes the first one, and reports whether it did. It does not unless the unit waits
+// behind a gate of that name that has opened, and no other gate holds it.
+func (q *Queue) TakeGated(u *Unit, gate string) bool {
+	if u.at != waiting || u.Gate != gate {
+		return false
+	}
+	if closed, _ := q.closedGate(u); closed != "" {
+		return false
+	}
+	u.Gate, u.GateReason = "", ""
+	q.putInFlight(u)
+	return true
+}
+
 // Waiting reports whether ActivateAll would return a unit without a known gate.
 func (q *Queue) Waiting() bool {
 	if q.active.len()+q.backoff.len()+q.errors.len() > 0 {

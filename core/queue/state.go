@@ -41,6 +41,7 @@ type UnitState struct {
 	BackoffUntil, FlushedAt, Ask      record.Time
 	Plugins, Pending, MemberGates     []string
 	Gate, GateReason, Aside           string
+	Watched                           WaitResult
 	Seq, Turn                         uint64
 	Priority                          int32 // of a gang
 	Flushed, Urgent, Extra, Declared  bool
@@ -132,7 +133,9 @@ func (u *Unit) facts() UnitState {
 		UnschedulableCount: u.UnschedulableCount, ErrorCount: u.ErrorCount,
 		BackoffUntil: u.BackoffUntil, FlushedAt: u.flushedAt, Ask: u.ask,
 		Plugins: slices.Clone(u.Plugins), Pending: slices.Clone(u.Pending), MemberGates: slices.Clone(u.memberGates),
-		Gate: u.Gate, GateReason: u.GateReason, Aside: u.Aside, Seq: u.seq, Turn: u.turn, Priority: u.declaredRank(),
+		Gate: u.Gate, GateReason: u.GateReason, Aside: u.Aside,
+		Watched: WaitResult{slices.Clone(u.watched.Plugins), slices.Clone(u.watched.Helped)},
+		Seq:     u.seq, Turn: u.turn, Priority: u.declaredRank(),
 		Flushed: u.Flushed, Urgent: u.urgent, Extra: u.extra, Declared: u.declared,
 	}
 }
@@ -236,6 +239,10 @@ func (q *Queue) restoreUnit(st *UnitState, inQueue bool) (*Unit, error) {
 		u.rank = &rank
 	}
 	if !inQueue {
+		if len(st.Watched.Plugins) > 0 {
+			u.watched = WaitResult{slices.Clone(st.Watched.Plugins), slices.Clone(st.Watched.Helped)}
+			q.watched = append(q.watched, u)
+		}
 		return u, nil
 	}
 	for _, p := range u.Members {
@@ -247,7 +254,11 @@ func (q *Queue) restoreUnit(st *UnitState, inQueue bool) (*Unit, error) {
 		return nil, fmt.Errorf("restoring the queue: gang %s waits twice", u.Gang)
 	}
 	u.at = place(at)
-	q.holders[u.at].add(u)
+	if h, sorted := q.holders[u.at].(*heap); sorted && q.entities != nil {
+		h.put(u) // a State has the units of a heap in its order, and answers of a plugin may contradict each other
+	} else {
+		q.holders[u.at].add(u)
+	}
 	q.know(u)
 	u.sub = u.shown()
 	return u, nil

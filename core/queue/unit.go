@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -74,6 +75,8 @@ type Unit struct {
 	// kinds are, of a gang, a member of each spec; empty until oneOfEachSpec is called.
 	kinds []*cluster.Pod // derived: from the members
 	ask   record.Time    // kept; when its gate is to be checked again, 0 for no time
+	// watched: see Queue.Watch. Invariant: it has plugins if and only if Queue.watched has the unit.
+	watched WaitResult // kept
 
 	// What happened in flight; nil if nothing did.
 	next    map[cluster.UID]*cluster.Pod // derived: nil between attempts. Member -> its newer version
@@ -103,10 +106,19 @@ type Rejection struct {
 	Plugins, Pending []string
 	// Err marks an error regardless of the plugins.
 	Err bool
+	// Watched is what EndWatch returned for a unit that Done removed. Without it events may have been missed.
+	Watched WaitResult
 }
 
 // Pod returns the unit's pod, the first one of a gang.
 func (u *Unit) Pod() *cluster.Pod { return u.Members[0] }
+
+// entity returns the unit as a Less sees it.
+func (u *Unit) entity() plugin.QueuedEntity {
+	return plugin.QueuedEntity{Pod: u.rank, Gang: u.Gang, Since: u.Since, FirstActive: u.FirstActive,
+		BackoffUntil: u.BackoffUntil, Attempts: u.Attempts, Unschedulable: u.UnschedulableCount, Errors: u.ErrorCount,
+		Plugins: u.Plugins, Pending: u.Pending, Gate: u.Gate}
+}
 
 // UID returns the UID of Pod.
 func (u *Unit) UID() cluster.UID { return u.Members[0].UID }

@@ -34,6 +34,7 @@ func (v verdict) note(event string) note { return note{event, v.by, v.cause} }
 // group is a set of waiting units for which every event means the same, except for the hints of single pods: same
 // profile, same rejecting plugins, same gate.
 type group struct {
+	key              string   // see groupFor; empty for the units set aside
 	profile          *profile // nil for the units set aside
 	plugins, pending []string // sorted
 	gate             string
@@ -155,7 +156,7 @@ func (q *Queue) groupFor(u *Unit) *group {
 	g := q.groupOf[key]
 	if g == nil {
 		g = &group{
-			profile: u.profile, plugins: slices.Clone(u.Plugins), pending: slices.Clone(u.Pending),
+			key: key, profile: u.profile, plugins: slices.Clone(u.Plugins), pending: slices.Clone(u.Pending),
 			gate: u.Gate, memberGates: slices.Clone(u.memberGates), gateWakes: slices.Clone(q.gateWakes[u.Gate]),
 			selfOpening: u.profile.selfOpening(u.Gate),
 			waitsFor:    strings.Join(append(slices.Clone(u.Plugins), u.Pending...), ", "),
@@ -165,7 +166,10 @@ func (q *Queue) groupFor(u *Unit) *group {
 			g.gateWakes = append(g.gateWakes, q.gateWakes[name]...)
 		}
 		q.groupOf[key] = g
-		q.groups = append(q.groups, g)
+		at, _ := slices.BinarySearchFunc(q.groups, key, func(g *group, key string) int {
+			return strings.Compare(g.key, key)
+		})
+		q.groups = slices.Insert(q.groups, at, g)
 	}
 	u.group = g
 	return g
@@ -272,12 +276,7 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 	best := verdict{how: stay}
 	for i := range m.asks {
 		a := &m.asks[i]
-		if a.hint != nil {
-			q.cfg.Meter.Did(record.HintsEvaluated, 1)
-		}
-		q.cfg.Meter.Ask()
-		hint, panicked := a.of(p, ch)
-		q.cfg.Meter.Answered(a.plugin, ch.Event, hint, panicked)
+		hint, panicked := q.callHint(a, p, ch)
 		if hint == plugin.SkipHint {
 			continue
 		}
@@ -297,6 +296,17 @@ func (q *Queue) judge(g *group, p *cluster.Pod, ch plugin.Change) verdict {
 		}
 	}
 	return best
+}
+
+// callHint calls a hint and reports the call to the meter.
+func (q *Queue) callHint(a *ask, p *cluster.Pod, ch plugin.Change) (hint plugin.Hint, panicked bool) {
+	if a.hint != nil {
+		q.cfg.Meter.Did(record.HintsEvaluated, 1)
+	}
+	q.cfg.Meter.Ask()
+	hint, panicked = a.of(p, ch)
+	q.cfg.Meter.Answered(a.plugin, ch.Event, hint, panicked)
+	return hint, panicked
 }
 
 // of calls the hint. A hint that panics must not keep the pod waiting.

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 )
 
 // line is one line of a recording.
@@ -25,8 +27,11 @@ var eventTypes = map[string]reflect.Type{} // name -> type of the event struct
 func init() {
 	for _, ev := range []engine.Event{
 		engine.NodeSet{}, engine.NodeGone{}, engine.PodSet{}, engine.PodGone{}, engine.ObjectSet{}, engine.ObjectGone{},
-		engine.WritesDone{}, engine.EvictDone{}, engine.BindDone{}, engine.Activate{}, engine.Tick{}, engine.Synced{},
-		engine.Cycle{},
+		engine.WritesDone{}, engine.EvictDone{}, engine.BindDone{}, engine.Activate{}, engine.Nominations{},
+		engine.ForeignObject{},
+		engine.Tick{}, engine.Synced{}, engine.Cycle{},
+		message.Joined{}, message.Left{}, message.Busy{}, message.Proposed{}, message.GivenBack{}, message.Welcomed{},
+		message.Entries{}, message.Lent{}, message.LoanOver{}, message.Answered{}, message.Promoted{},
 	} {
 		t := reflect.TypeOf(ev)
 		eventTypes[t.Name()] = t
@@ -34,29 +39,21 @@ func init() {
 }
 
 // AppendEvent appends an event's line to b.
-func AppendEvent(b []byte, ev engine.Event) []byte {
-	return appendLine(b, line{Event: reflect.TypeOf(ev).Name()}, ev)
-}
+func AppendEvent(b []byte, ev engine.Event) []byte { return appendLine(b, "event", ev) }
 
 // AppendEffects appends the lines of a Step's effects to b.
 func AppendEffects(b []byte, effects []engine.Effect) []byte {
 	for _, f := range effects {
-		b = appendLine(b, line{Effect: reflect.TypeOf(f).Name()}, f)
+		b = appendLine(b, "effect", f)
 	}
 	return b
 }
 
-func appendLine(b []byte, l line, data any) []byte {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		panic(fmt.Sprintf("recording: writing %T: %v", data, err)) // plain data always marshals
-	}
-	l.Data = raw
-	whole, err := json.Marshal(l)
-	if err != nil {
-		panic(fmt.Sprintf("recording: writing a line for %T: %v", data, err))
-	}
-	return append(append(b, whole...), '\n')
+// appendLine appends the line of an event or effect. Its data is encoded once: encoding it as a part of the line would
+// read it twice.
+func appendLine(b []byte, what string, data any) []byte {
+	b = append(append(append(append(b, `{"`...), what...), `":"`...), reflect.TypeOf(data).Name()...)
+	return append(append(append(b, `","data":`...), encode(data)...), "}\n"...)
 }
 
 // Reader reads the lines of a recording.
@@ -93,8 +90,14 @@ func (r *Reader) Event(raw []byte) (ev engine.Event, ok bool, err error) {
 		if set.Pod == nil || set.Pod.Spec == nil {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no pod", l.Event)
 		}
-		set.Pod.Spec = r.intake.Share(set.Pod.Spec)
-		r.intake.ShareMarks(set.Pod)
+		r.share(set.Pod)
+	case message.Lent:
+		for _, p := range set.Pods {
+			if p == nil || p.Spec == nil {
+				return nil, false, fmt.Errorf("reading event %s of a tape: no pod", l.Event)
+			}
+			r.share(p)
+		}
 	case engine.ObjectSet:
 		if set.Object == nil {
 			return nil, false, fmt.Errorf("reading event %s of a tape: no object", l.Event)
@@ -107,20 +110,29 @@ func (r *Reader) Event(raw []byte) (ev engine.Event, ok bool, err error) {
 	return ev, true, nil
 }
 
+// share lets a pod share its specs with others, as the recorded one did.
+func (r *Reader) share(p *cluster.Pod) {
+	p.Spec = r.intake.Share(p.Spec)
+	r.intake.ShareMarks(p)
+}
+
 // Answers reads what foreign code answered from the lines of one Step's effects.
-func Answers(effects [][]byte) ([]engine.Answer, error) {
+func Answers(effects [][]byte) (all engine.Heard, err error) {
 	name := []byte(`"effect":"Heard"`)
-	var answers []engine.Answer
 	for _, raw := range effects {
 		var l line
-		if !bytes.Contains(raw, name) || json.Unmarshal(raw, &l) != nil || l.Effect != "Heard" {
+		if !bytes.Contains(raw, name) || json.Unmarshal(raw, &l) != nil || l.Effect != heardName {
 			continue
 		}
 		var heard engine.Heard
 		if err := json.Unmarshal(l.Data, &heard); err != nil {
-			return nil, fmt.Errorf("reading the answers of foreign code on a tape: %w", err)
+			return all, fmt.Errorf("reading the answers of foreign code on a tape: %w", err)
 		}
-		answers = append(answers, heard.Answers...)
+		all.Answers = append(all.Answers, heard.Answers...)
+		all.Hosted = append(all.Hosted, heard.Hosted...)
 	}
-	return answers, nil
+	return all, nil
 }
+
+// heardName is the name of the effect Heard.
+const heardName = "Heard"

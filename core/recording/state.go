@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -80,8 +81,9 @@ const writeBytes = 64 << 10
 func WriteState(st *engine.State, write func(lines []byte)) {
 	st.Sort()
 	w := &stateWriter{write: write, numbers: map[any]int{}, counts: map[string]int{}}
+	w.json = json.NewEncoder(&w.records)
 	facts := w.value(nil, reflect.ValueOf(st).Elem())
-	write(w.records)
+	write(w.records.Bytes())
 	write([]byte(`{"state":`))
 	write(facts)
 	write([]byte("}\n"))
@@ -90,7 +92,10 @@ func WriteState(st *engine.State, write func(lines []byte)) {
 // stateWriter writes the lines of a State.
 type stateWriter struct {
 	write   func([]byte)
-	records []byte         // lines of records that are not written
+	records bytes.Buffer   // lines of records that are not written
+	json    *json.Encoder  // into records
+	more    []byte         // members of the next line between the kind of record and its data
+	pod     cluster.Pod    // the pod that is being written
 	numbers map[any]int    // pointer to a record -> its number among those of its kind
 	counts  map[string]int // kind of records -> how many there are
 }
@@ -103,7 +108,7 @@ func (w *stateWriter) value(b []byte, v reflect.Value) []byte {
 		if v.IsNil() {
 			return append(b, "null"...)
 		}
-		return fmt.Append(b, w.number(v.Interface()))
+		return strconv.AppendInt(b, int64(w.number(v.Interface())), 10)
 	case t == eventType:
 		b = fmt.Appendf(b, `{"event":%q,"data":`, v.Elem().Type().Name())
 		return append(w.value(b, v.Elem()), '}')
@@ -157,7 +162,7 @@ func (w *stateWriter) fields(b []byte, v reflect.Value) []byte {
 		if !f.IsExported() || f.Tag.Get("json") == "-" || v.Field(i).IsZero() {
 			continue
 		}
-		b = fmt.Appendf(comma(b), "%q:", f.Name)
+		b = append(append(append(comma(b), '"'), f.Name...), `":`...)
 		b = w.value(b, v.Field(i))
 	}
 	return append(b, '}')
@@ -191,35 +196,61 @@ func (w *stateWriter) number(rec any) int {
 	if n, known := w.numbers[rec]; known {
 		return n
 	}
-	var l recordLine
 	switch rec := rec.(type) {
 	case *cluster.Pod:
-		spec, pod := w.number(rec.Spec), *rec
-		pod.Spec = nil
-		l = recordLine{Record: recordPod, Spec: &spec, Data: encode(&pod)}
+		spec := w.number(rec.Spec)
+		w.pod = *rec
+		w.pod.Spec = nil
+		w.more = strconv.AppendInt(append(w.more, `,"spec":`...), int64(spec), 10)
+		w.record(recordPod, &w.pod)
+		return w.numbered(rec, recordPod)
 	case *cluster.PodSpec:
-		l = recordLine{Record: recordSpec, Data: encode(rec)}
+		w.record(recordSpec, rec)
+		return w.numbered(rec, recordSpec)
 	case *cluster.Node:
-		l = recordLine{Record: recordNode, Data: encode(rec)}
+		w.record(recordNode, rec)
+		return w.numbered(rec, recordNode)
 	case *cluster.GangMark:
-		l = recordLine{Record: recordMark, Data: encode(rec)}
+		w.record(recordMark, rec)
+		return w.numbered(rec, recordMark)
 	case cluster.Object:
-		l = recordLine{Record: recordObject, Kind: cluster.KindOf(rec), Data: encode(rec)}
+		w.more = append(append(w.more, `,"kind":`...), encode(cluster.KindOf(rec))...)
 		if claim, is := rec.(*resourceapi.ResourceClaim); is && claim.Status.Allocation != nil {
 			if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
-				ns := at.UnixNano()
-				l.Allocated = &ns
+				w.more = strconv.AppendInt(append(w.more, `,"allocated":`...), at.UnixNano(), 10)
 			}
 		}
+		w.record(recordObject, rec)
+		return w.numbered(rec, recordObject)
 	}
-	n := w.counts[l.Record]
-	w.counts[l.Record]++
+	panic(fmt.Sprintf("recording: %T is not a record", rec))
+}
+
+// numbered gives a record the next number of its kind.
+func (w *stateWriter) numbered(rec any, kind string) int {
+	n := w.counts[kind]
+	w.counts[kind]++
 	w.numbers[rec] = n
-	if w.records = append(append(w.records, encode(l)...), '\n'); len(w.records) > writeBytes {
-		w.write(w.records)
-		w.records = w.records[:0]
-	}
 	return n
+}
+
+// record writes a line as recordLine has it. The data is encoded once, into the buffer that is written: a copy of each
+// record would be most of what a bundle allocates, and the scheduling loop would have to help the garbage collector.
+func (w *stateWriter) record(kind string, data any) {
+	for _, part := range [...]string{`{"record":"`, kind, `"`} {
+		w.records.WriteString(part)
+	}
+	w.records.Write(w.more)
+	w.more = w.more[:0]
+	w.records.WriteString(`,"data":`)
+	if err := w.json.Encode(data); err != nil {
+		panic(fmt.Sprintf("recording: writing %T: %v", data, err)) // plain data always has a JSON form
+	}
+	w.records.Truncate(w.records.Len() - 1) // the end of line after the data
+	if w.records.WriteString("}\n"); w.records.Len() > writeBytes {
+		w.write(w.records.Bytes())
+		w.records.Reset()
+	}
 }
 
 // stateReader reads the lines of a State.

@@ -60,6 +60,8 @@ func (in *Intake) Pod(p *v1.Pod) *cluster.Pod {
 		DeletedAt:       deletedAt(p),
 		Created:         timeOf(&p.CreationTimestamp),
 		Start:           timeOf(p.Status.StartTime),
+		RunsAtMost:      runsAtMost(p),
+		Expected:        expectedDuration(p),
 		Owned:           metav1.GetControllerOfNoCopy(p) != nil,
 		OfNode:          ofNode(p),
 		Owner:           ownerOf(p),

@@ -61,6 +61,15 @@ func (ca *Cache) Find(s cluster.Snapshot, p *cluster.Pod) (c *Class, kept bool) 
 	return c, true
 }
 
+// Plans returns a class that has the plans of p, and nothing else that is up to date: no row is evaluated.
+func (ca *Cache) Plans(s cluster.Snapshot, p *cluster.Pod) *Class {
+	if c := ca.bySpec[keyOf(p)]; c != nil && !c.stale(s) {
+		return c
+	}
+	ca.single.prepareFilters(&ca.env.profile, ca.env.work.meter, s, p)
+	return &ca.single
+}
+
 // EvaluateSingle evaluates p on some rows. Must be called after Find for p has found no class.
 func (ca *Cache) EvaluateSingle(s cluster.Snapshot, p *cluster.Pod, rows []cluster.NodeIdx) {
 	ca.single.prepareScores(&ca.env.profile, ca.env.work.meter, s, p)
