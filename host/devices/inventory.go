@@ -73,7 +73,7 @@ func (inv *Inventory) sync(s cluster.Snapshot) {
 	if r := s.KindRevision(cluster.KindDeviceClass); !inv.seen || r != inv.classes {
 		inv.classes = r
 		inv.epoch++
-		inv.backing = backingClasses(s)
+		inv.backing = BackingClasses(s)
 	}
 	if r := s.KindRevision(cluster.KindDeviceTaint); inv.features.TaintRules && (!inv.seen || r != inv.taints) {
 		inv.taints = r
@@ -278,10 +278,10 @@ func madeForPod(claim *resourceapi.ResourceClaim) podID {
 	return podID{owner.Name, cluster.UID(owner.UID)}
 }
 
-// backingClasses returns the class that backs each extended resource: by its implicit name, or by the one it
+// BackingClasses returns the class that backs each extended resource: by its implicit name, or by the one it
 // declares, with preference for the newest class, and among equally old ones for the first by name. If two classes
 // declare one name, upstream's cache depends on the order in which it observed them; this does not.
-func backingClasses(s cluster.Snapshot) map[v1.ResourceName]*resourceapi.DeviceClass {
+func BackingClasses(s cluster.Snapshot) map[v1.ResourceName]*resourceapi.DeviceClass {
 	backing := map[v1.ResourceName]*resourceapi.DeviceClass{}
 	cluster.Each(s, func(class *resourceapi.DeviceClass) bool {
 		backing[v1.ResourceName(resourceapi.ResourceDeviceClassPrefix+class.Name)] = class

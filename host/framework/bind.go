@@ -62,7 +62,14 @@ func (h *Host) Bind(ctx context.Context, ref record.PodRef, node string) (extend
 	if f == nil {
 		return false, fmt.Errorf("binding pod %s: its reservation was released", ref.Key())
 	}
-	if err := f.preBind(ctx); err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.preBinding.begin(cancel)
+	err = f.preBind(ctx)
+	if why := f.preBinding.end(); why != nil {
+		return false, fmt.Errorf("binding pod %s: %w", ref.Key(), why)
+	}
+	if err != nil {
 		return false, err
 	}
 	if err := f.bind(ctx, node); !errors.Is(err, ErrNative) {
@@ -77,7 +84,9 @@ func (f *flight) bind(ctx context.Context, node string) error {
 		if i == f.p.nativeBind && f.p.native {
 			return ErrNative
 		}
-		status := hd.call(config.Bind, func() *fwk.Status { return hd.bind.Bind(ctx, f.d.state, f.pod, node) })
+		status := hd.callOutside(ctx, config.Bind, f.pod, func(ctx context.Context) *fwk.Status {
+			return hd.bind.Bind(ctx, hd.state(config.Bind, f.d.state), f.pod, node)
+		})
 		switch {
 		case status.IsSkip():
 		case status.IsSuccess():
@@ -96,8 +105,8 @@ func (f *flight) bind(ctx context.Context, node string) error {
 func (f *flight) preBind(ctx context.Context) error {
 	var acting []*hosted
 	for _, h := range f.p.preBinds {
-		status := h.call(config.PreBind, func() *fwk.Status {
-			_, status := h.preBind.PreBindPreFlight(ctx, f.d.state, f.pod, f.node)
+		status := h.callOutside(ctx, config.PreBind, f.pod, func(ctx context.Context) *fwk.Status {
+			_, status := h.preBind.PreBindPreFlight(ctx, h.state(config.PreBind, f.d.state), f.pod, f.node)
 			return status
 		})
 		switch {
@@ -110,14 +119,37 @@ func (f *flight) preBind(ctx context.Context) error {
 		}
 	}
 	for _, h := range acting {
-		status := h.call(config.PreBind, func() *fwk.Status {
-			return h.preBind.PreBind(ctx, f.d.state, f.pod, f.node)
+		status := h.callOutside(ctx, config.PreBind, f.pod, func(ctx context.Context) *fwk.Status {
+			return h.preBind.PreBind(ctx, h.state(config.PreBind, f.d.state), f.pod, f.node)
 		})
 		if !status.IsSuccess() {
 			return fmt.Errorf("running PreBind plugin %q: %w", h.name, failure(status))
 		}
 	}
 	return nil
+}
+
+// Observe follows the events of the engine: a bind whose node is gone is cancelled. It returns what PostBind returns,
+// and must see each event once, on the loop's goroutine, instead of PostBind.
+func (h *Host) Observe(ev message.Event) func() {
+	if gone, is := ev.(message.NodeGone); is {
+		for _, f := range h.flightsOn(gone.Name) {
+			f.preBinding.stop(fmt.Errorf("node %q is gone", gone.Name))
+		}
+	}
+	return h.PostBind(ev)
+}
+
+// flightsOn returns the flights to a node.
+func (h *Host) flightsOn(node string) (on []*flight) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.flights { // order: each is cancelled alone
+		if f.node == node {
+			on = append(on, f)
+		}
+	}
+	return on
 }
 
 // PostBind returns what calls PostBind of the plugins after an event of the engine, nil if nothing does. It must see
@@ -132,13 +164,14 @@ func (h *Host) PostBind(ev message.Event) func() {
 		return nil
 	}
 	f.end()
-	if len(f.p.postBinds) == 0 {
+	if len(f.p.postBinds) == 0 && h.env.Hooks.Activated == nil {
 		return nil
 	}
 	return func() {
+		defer f.activate()
 		for _, hd := range f.p.postBinds {
-			hd.call(config.PostBind, func() *fwk.Status {
-				hd.postBind.PostBind(h.env.context(), f.d.state, f.pod, f.node)
+			hd.callOutside(h.env.context(), config.PostBind, f.pod, func(ctx context.Context) *fwk.Status {
+				hd.postBind.PostBind(ctx, hd.state(config.PostBind, f.d.state), f.pod, f.node)
 				return nil
 			})
 		}

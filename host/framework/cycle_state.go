@@ -13,7 +13,8 @@ import (
 // CycleState is the state that plugins share in one decision. Read, Write and Delete are safe for concurrent use, as
 // plugins evaluate nodes in parallel.
 type CycleState struct {
-	data     sync.Map // fwk.StateKey -> fwk.StateData
+	data     sync.Map  // fwk.StateKey -> fwk.StateData
+	writers  *sync.Map // fwk.StateKey -> *hosted that wrote it; nil unless changes are checked
 	filters  skips
 	scores   skips
 	preBinds sets.Set[string]
@@ -85,6 +86,13 @@ func (c *CycleState) clone() *CycleState {
 		return nil
 	}
 	out := &CycleState{filters: c.filters, scores: c.scores, preBinds: c.preBinds, parallel: c.parallel}
+	if c.writers != nil {
+		out.writers = &sync.Map{}
+		c.writers.Range(func(key, value any) bool {
+			out.writers.Store(key, value)
+			return true
+		})
+	}
 	c.data.Range(func(key, value any) bool {
 		out.data.Store(key, value.(fwk.StateData).Clone())
 		return true

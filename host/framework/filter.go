@@ -3,6 +3,7 @@
 package framework
 
 import (
+	"context"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,13 +33,17 @@ func (a adapter) Name() string { return a.h.name }
 func (a adapter) Shared() plugin.Shared { return a.h.profile }
 
 // Gated calls PreEnqueue.
-func (a adapter) Gated(_ cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
+func (a adapter) Gated(s cluster.Snapshot, p *cluster.Pod) (reason string, ok bool) {
+	a.h.profile.host.infos.see(s)
 	pod, err := objectOfPod(p)
 	if err != nil {
 		return err.Error(), false
 	}
-	status := a.h.call(config.PreEnqueue, func() *fwk.Status {
-		return a.h.gate.PreEnqueue(a.h.profile.host.env.context(), pod)
+	if await := a.h.profile.host.env.Await; await != nil {
+		await(pod)
+	}
+	status := a.h.call(config.PreEnqueue, lends(pod), func(ctx context.Context) *fwk.Status {
+		return a.h.gate.PreEnqueue(ctx, pod)
 	})
 	return status.Message(), status.IsSuccess()
 }
@@ -58,22 +63,31 @@ func (a adapter) PrepareFilter(s cluster.Snapshot, p *cluster.Pod) plugin.Filter
 			return plan
 		}
 	}
-	f := &podFilter{h: h, d: d, pod: pod}
-	if h.preFilter != nil && h.preFilter.PreFilterExtensions() != nil {
-		plan.Filter = supposing{f}
-	} else if h.filter != nil {
+	f := &podFilter{h: h, d: d, pod: pod, memory: h.remembered(s, pod)}
+	if f.extensions = h.extensions(); f.extensions != nil || h.filter != nil {
 		plan.Filter = f
 	}
 	return plan
+}
+
+// extensions returns what follows pods that are supposed to be there or gone; nil if the plugin does not.
+func (h *hosted) extensions() (extensions fwk.PreFilterExtensions) {
+	if h.preFilter == nil {
+		return nil
+	}
+	if err := h.guard(config.PreFilter, loan{}, func() { extensions = h.preFilter.PreFilterExtensions() }); err != nil {
+		h.broken(config.PreFilter, Panicked, err)
+	}
+	return extensions
 }
 
 // prepare calls PreFilter. done is true if the plugin does not filter the pod, rejects it, or fails.
 func (h *hosted) prepare(d *decision, pod *v1.Pod) (plan plugin.FilterPlan, done bool) {
 	host := h.profile.host
 	var result *fwk.PreFilterResult
-	status := h.call(config.PreFilter, func() *fwk.Status {
+	status := h.call(config.PreFilter, inCycle(pod), func(ctx context.Context) *fwk.Status {
 		var status *fwk.Status
-		result, status = h.preFilter.PreFilter(host.env.context(), d.state, pod, host.infos.all)
+		result, status = h.preFilter.PreFilter(ctx, h.state(config.PreFilter, d.state), pod, host.infos.all)
 		return status
 	})
 	switch status.Code() {
@@ -108,17 +122,24 @@ func text(status *fwk.Status) string {
 }
 
 // podFilter is a plugin's Filter for one decision. Its codes are positions in a list of the rejections so far.
+//
+// Upstream makes dry runs on copies of the CycleState, whatever the plugins do. Here, the first AddPod or RemovePod
+// makes a copy for all plugins, which lasts until each of them has been undone. So a plugin without PreFilterExtensions
+// is Supposing too: what its Filter writes in a dry run is dropped.
 type podFilter struct {
 	h          *hosted
 	d          *decision
 	pod        *v1.Pod
+	extensions fwk.PreFilterExtensions // nil if the plugin has none
 	failed     error
 	rejections []rejection
 	known      map[string]plugin.Code // status -> code
+	memory     *verdicts              // about pods of the same signature; nil if they are not used
 }
 
 // rejection is a rejection that was given for at least one node.
 type rejection struct {
+	status  string
 	reasons []string
 	pending bool
 }
@@ -126,8 +147,7 @@ type rejection struct {
 var (
 	_ plugin.Failing   = (*podFilter)(nil)
 	_ plugin.Pender    = (*podFilter)(nil)
-	_ plugin.Supposing = supposing{}
-	_ plugin.Failing   = supposing{}
+	_ plugin.Supposing = (*podFilter)(nil)
 )
 
 // Plain calls Filter for one node.
@@ -157,16 +177,17 @@ func (f *podFilter) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, tag plugi
 		if out[n] != plugin.Fits {
 			continue
 		}
-		if code := f.judge(infos.rows[n]); code != plugin.Fit {
+		if code := f.verdictOn(n, infos.rows[n]); code != plugin.Fit {
 			out[n] = tag.With(code)
 		}
 	}
+	f.h.profile.host.compareRows()
 }
 
 // judge calls Filter.
 func (f *podFilter) judge(info *NodeInfo) plugin.Code {
-	status := f.h.call(config.Filter, func() *fwk.Status {
-		return f.h.filter.Filter(f.h.profile.host.env.context(), f.d.cycleState(), f.pod, info)
+	status := f.h.call(config.Filter, on(f.pod, info), func(ctx context.Context) *fwk.Status {
+		return f.h.filter.Filter(ctx, f.h.state(config.Filter, f.d.cycleState()), f.pod, info)
 	})
 	switch {
 	case status.IsSuccess():
@@ -191,7 +212,7 @@ func (f *podFilter) code(status string, reasons []string, unresolvable, pending 
 	if f.known == nil {
 		f.known = map[string]plugin.Code{}
 	}
-	f.rejections = append(f.rejections, rejection{reasons, pending})
+	f.rejections = append(f.rejections, rejection{status, reasons, pending})
 	code := plugin.Code(len(f.rejections))
 	if unresolvable {
 		code |= plugin.Unresolvable
@@ -211,38 +232,39 @@ func (f *podFilter) Pending(c plugin.Code) bool { return f.rejection(c).pending 
 // Failed returns the error of the last use.
 func (f *podFilter) Failed() error { return f.failed }
 
-// supposing is a podFilter of a plugin with PreFilterExtensions. Upstream makes dry runs on copies of the CycleState.
-// Here, the first AddPod or RemovePod makes a copy for all plugins, which lasts until each of them has been undone.
-type supposing struct{ *podFilter }
-
 // AddPod calls AddPod.
-func (f supposing) AddPod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
+func (f *podFilter) AddPod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
 	f.suppose(s, other, v, 1)
 }
 
 // RemovePod calls RemovePod.
-func (f supposing) RemovePod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
+func (f *podFilter) RemovePod(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView) {
 	f.suppose(s, other, v, -1)
 }
 
-func (f supposing) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView, sign int) {
+func (f *podFilter) suppose(s cluster.Snapshot, other *cluster.Pod, v *cluster.NodeView, sign int) {
 	defer f.d.note(f.h, other.UID, sign)
 	if f.d.dry == nil {
 		f.d.dry = &CycleState{}
 		if err := guard(func() { f.d.dry = f.d.state.clone() }); err != nil {
-			f.d.dryErr, f.d.dryBy = f.h.broken(config.PreFilter, err).AsError(), f.h
+			f.d.dryErr, f.d.dryBy = f.h.broken(config.PreFilter, Panicked, err).AsError(), f.h
 			return
 		}
+	}
+	if f.extensions == nil {
+		return
 	}
 	infos := &f.h.profile.host.infos
 	infos.follow(s)
 	node, info := infos.of(s, v), newPodInfo(other, other.NodeName)
-	status := f.h.call(config.PreFilter, func() *fwk.Status {
-		ctx, extensions := f.h.profile.host.env.context(), f.h.preFilter.PreFilterExtensions()
+	lent := on(f.pod, node)
+	lent.objects[1] = info.pod
+	status := f.h.call(config.PreFilter, lent, func(ctx context.Context) *fwk.Status {
+		dry := f.h.state(config.PreFilter, f.d.dry)
 		if sign > 0 {
-			return extensions.AddPod(ctx, f.d.dry, f.pod, info, node)
+			return f.extensions.AddPod(ctx, dry, f.pod, info, node)
 		}
-		return extensions.RemovePod(ctx, f.d.dry, f.pod, info, node)
+		return f.extensions.RemovePod(ctx, dry, f.pod, info, node)
 	})
 	if !status.IsSuccess() && f.d.dryErr == nil {
 		f.d.dryErr, f.d.dryBy = failure(status), f.h

@@ -4,6 +4,7 @@ package framework
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,66 @@ func TestDryRunsUseCopies(t *testing.T) {
 	out, _ := w.placeWith(plugintest.Pod("p"), nominations{"b": {nominated}})
 	if out.Err == nil || !strings.Contains(out.Err.Error(), "cannot add") {
 		t.Errorf("an AddPod that fails: error %v", out.Err)
+	}
+}
+
+// TestDryRunsKeepTheState: what Filter writes with nominated pods on the node is dropped, also for a plugin without
+// PreFilterExtensions.
+func TestDryRunsKeepTheState(t *testing.T) {
+	var seen []string
+	pl := &scripted{name: "A", filter: func(state fwk.CycleState, _ *v1.Pod, n fwk.NodeInfo) *fwk.Status {
+		before := sumOf(state)
+		state.Write("sum", sum(before+1))
+		seen = append(seen, fmt.Sprint(n.Node().Name, len(n.GetPods()), " ", before))
+		return nil
+	}}
+	w := newWorld(t, nil, filterPoints, pl).nodes("a", "b")
+	w.placeWith(plugintest.Pod("p"), nominations{"b": {w.Intake.PendingPod(plugintest.Pod("n1"))}})
+	if want := []string{"b1 0", "a0 0", "b0 1"}; !slices.Equal(seen, want) {
+		t.Errorf("Filter saw %v, want %v: node, pods on it, calls in the same state before", seen, want)
+	}
+}
+
+// TestNominatedNodeIsTriedFirst: Filter is called for the node that the pod is nominated to before all others, and again
+// if it rejects that node, whatever nodes PreFilter names.
+func TestNominatedNodeIsTriedFirst(t *testing.T) {
+	var log []string
+	named, rejected := sets.New("a", "b"), ""
+	pl := &scripted{name: "A", log: &log,
+		preFilter: func(fwk.CycleState, *v1.Pod, []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+			return &fwk.PreFilterResult{NodeNames: named}, nil
+		},
+		filter: func(_ fwk.CycleState, _ *v1.Pod, n fwk.NodeInfo) *fwk.Status {
+			if n.Node().Name == rejected {
+				return fwk.NewStatus(fwk.Unschedulable, "busy")
+			}
+			return nil
+		}}
+	w := newWorld(t, nil, filterPoints, pl).nodes("a", "b", "c")
+	for _, tt := range []struct {
+		named               sets.Set[string]
+		nominated, rejected string
+		node, calls         string
+	}{
+		{sets.New("a", "b"), "b", "", "b", "b"},
+		{sets.New("a", "b"), "b", "b", "a", "b a b"},
+		{sets.New("a", "b"), "c", "", "c", "c"}, // upstream: names of PreFilter do not count there
+		{sets.New("a", "b"), "c", "c", "a", "c a b"},
+		{nil, "b", "", "b", "b"},
+		{nil, "b", "b", "a", "b a b c"},
+		{nil, "nowhere", "", "a", "a b c"},
+	} {
+		log, named, rejected = nil, tt.named, tt.rejected
+		pod := plugintest.Pod("p")
+		pod.Status.NominatedNodeName = tt.nominated
+		out, _ := w.place(pod)
+		calls := strings.ReplaceAll(strings.Join(log[1:], " "), "A Filter ", "")
+		if got := w.Store.Snapshot().NodeName(out.Node); got != tt.node || calls != tt.calls {
+			t.Errorf("%+v: node %s, Filter of %s", tt, got, calls)
+		}
+		if _, why := w.placer.WhyNot(w.Store.Snapshot(), out, 2); tt.rejected == "c" && !slices.Equal(why, []string{"busy"}) {
+			t.Errorf("%+v: node c is rejected because of %q", tt, why)
+		}
 	}
 }
 

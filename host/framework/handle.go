@@ -35,9 +35,9 @@ var _ fwk.Handle = (*handle)(nil)
 func absent(method string) error { return fmt.Errorf("%w: %s", ErrAbsent, method) }
 
 // SnapshotSharedLister returns the nodes as they are in the decision.
-func (h *handle) SnapshotSharedLister() fwk.SharedLister { return lister{&h.p.host.infos} }
+func (h *handle) SnapshotSharedLister() fwk.SharedLister { return lister{h.p.host} }
 
-// MutableSnapshotSharedLister is nil.
+// MutableSnapshotSharedLister is nil: only PodGroupPostFilter may use it.
 func (h *handle) MutableSnapshotSharedLister() fwk.MutableSnapshotSharedLister { return nil }
 
 // IterateOverWaitingPods calls f for each pod of the profile that waits for Permit.
@@ -64,9 +64,6 @@ func (h *handle) RejectWaitingPod(uid types.UID) bool {
 // AddPodInPreBind does nothing.
 func (h *handle) AddPodInPreBind(types.UID, context.CancelCauseFunc) {}
 
-// GetPodInPreBind is nil.
-func (h *handle) GetPodInPreBind(types.UID) fwk.PodInPreBind { return nil }
-
 // RemovePodInPreBind does nothing.
 func (h *handle) RemovePodInPreBind(types.UID) {}
 
@@ -85,11 +82,11 @@ func (h *handle) SharedInformerFactory() informers.SharedInformerFactory {
 	return h.p.host.env.Informers
 }
 
-// SharedDRAManager is nil.
-func (h *handle) SharedDRAManager() fwk.SharedDRAManager { return nil }
+// SharedDRAManager gives devices and the claims to them.
+func (h *handle) SharedDRAManager() fwk.SharedDRAManager { return h.p.host.devices }
 
-// SharedCSIManager is nil.
-func (h *handle) SharedCSIManager() fwk.CSIManager { return nil }
+// SharedCSIManager gives CSINodes.
+func (h *handle) SharedCSIManager() fwk.CSIManager { return csiManager{h.p.host} }
 
 // Extenders is empty.
 func (h *handle) Extenders() []fwk.Extender { return nil }
@@ -106,15 +103,20 @@ func (h *handle) APICacher() fwk.APICacher { return nil }
 // ProfileName returns the scheduler name of the profile.
 func (h *handle) ProfileName() string { return h.p.name }
 
-// PodGroupManager is nil.
-func (h *handle) PodGroupManager() fwk.PodGroupManager { return nil }
+// PodGroupManager gives native pod groups and their pods.
+func (h *handle) PodGroupManager() fwk.PodGroupManager { return podGroups{h.p.host} }
 
 // SignPod is nil: no pod is signed.
 func (h *handle) SignPod(context.Context, *v1.Pod) fwk.PodSignature { return nil }
 
 // Activate makes pods be tried at once.
 func (h *handle) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
-	if h.p.host.env.Post == nil {
+	h.p.host.activate(pods)
+}
+
+// activate makes the engine try pods at once.
+func (h *Host) activate(pods map[string]*v1.Pod) {
+	if h.env.Post == nil {
 		return
 	}
 	var refs []record.PodRef
@@ -122,72 +124,7 @@ func (h *handle) Activate(_ klog.Logger, pods map[string]*v1.Pod) {
 		refs = append(refs, record.PodRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)})
 	}
 	slices.SortFunc(refs, func(a, b record.PodRef) int { return cmp.Compare(a.Key(), b.Key()) })
-	h.p.host.env.Post(message.Activate{Pods: refs})
-}
-
-// AddNominatedPod reports ErrAbsent.
-func (h *handle) AddNominatedPod(klog.Logger, fwk.PodInfo, *fwk.NominatingInfo) {
-	h.p.host.report("", "", absent("AddNominatedPod"))
-}
-
-// DeleteNominatedPodIfExists reports ErrAbsent.
-func (h *handle) DeleteNominatedPodIfExists(*v1.Pod) {
-	h.p.host.report("", "", absent("DeleteNominatedPodIfExists"))
-}
-
-// UpdateNominatedPod reports ErrAbsent.
-func (h *handle) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo) {
-	h.p.host.report("", "", absent("UpdateNominatedPod"))
-}
-
-// NominatedPodsForNode is empty and reports ErrAbsent.
-func (h *handle) NominatedPodsForNode(string) []fwk.PodInfo {
-	h.p.host.report("", "", absent("NominatedPodsForNode"))
-	return nil
-}
-
-// RunFilterPluginsWithNominatedPods fails with ErrAbsent.
-func (h *handle) RunFilterPluginsWithNominatedPods(context.Context, fwk.CycleState, *v1.Pod,
-	fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(absent("RunFilterPluginsWithNominatedPods"))
-}
-
-// RunPreScorePlugins fails with ErrAbsent.
-func (h *handle) RunPreScorePlugins(context.Context, fwk.CycleState, *v1.Pod, []fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(absent("RunPreScorePlugins"))
-}
-
-// RunScorePlugins fails with ErrAbsent.
-func (h *handle) RunScorePlugins(context.Context, fwk.CycleState, *v1.Pod, []fwk.NodeInfo) ([]fwk.NodePluginScores,
-	*fwk.Status) {
-	return nil, fwk.AsStatus(absent("RunScorePlugins"))
-}
-
-// RunFilterPlugins fails with ErrAbsent.
-func (h *handle) RunFilterPlugins(context.Context, fwk.CycleState, *v1.Pod, fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(absent("RunFilterPlugins"))
-}
-
-// RunPreFilterExtensionAddPod fails with ErrAbsent.
-func (h *handle) RunPreFilterExtensionAddPod(context.Context, fwk.CycleState, *v1.Pod, fwk.PodInfo,
-	fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(absent("RunPreFilterExtensionAddPod"))
-}
-
-// RunPreFilterExtensionRemovePod fails with ErrAbsent.
-func (h *handle) RunPreFilterExtensionRemovePod(context.Context, fwk.CycleState, *v1.Pod, fwk.PodInfo,
-	fwk.NodeInfo) *fwk.Status {
-	return fwk.AsStatus(absent("RunPreFilterExtensionRemovePod"))
-}
-
-// RunReservePluginsReserve fails with ErrAbsent.
-func (h *handle) RunReservePluginsReserve(context.Context, fwk.CycleState, *v1.Pod, string) *fwk.Status {
-	return fwk.AsStatus(absent("RunReservePluginsReserve"))
-}
-
-// RunReservePluginsUnreserve reports ErrAbsent.
-func (h *handle) RunReservePluginsUnreserve(context.Context, fwk.CycleState, *v1.Pod, string) {
-	h.p.host.report("", "", absent("RunReservePluginsUnreserve"))
+	h.env.Post(message.Activate{Pods: refs})
 }
 
 // parallelizer runs pieces of work on upstream's default number of goroutines.

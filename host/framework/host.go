@@ -5,11 +5,14 @@ package framework
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
@@ -36,6 +39,12 @@ type Env struct {
 	Post func(message.Event)
 	// Report receives each misbehaviour of a plugin. It is safe for concurrent use.
 	Report func(Problem)
+	Hooks  Hooks
+	// Await, if not nil, returns once the informers of plugins show a pod in this version, or have shown it. It is
+	// called before plugins decide about the pod.
+	Await func(*v1.Pod)
+	// Limits are those of calls. PluginTimeout and SlowCall have no effect unless Watch runs.
+	Limits config.Hosted
 }
 
 func (e *Env) context() context.Context {
@@ -50,13 +59,33 @@ type Problem struct {
 	Plugin string
 	Point  config.Point
 	Err    error
+	Kind   ProblemKind
 }
+
+// ProblemKind is a kind of misbehaviour.
+type ProblemKind string
+
+// The kinds.
+const (
+	Panicked  ProblemKind = "panic"
+	BadAnswer ProblemKind = "bad_answer" // an unknown status, or a score out of range
+	Slow      ProblemKind = "slow"       // a call has not returned for some time
+	TimedOut  ProblemKind = "timeout"    // a call took longer than the timeout
+	Modified  ProblemKind = "modified"   // an object that was lent is not what it was; see config.Hosted.Check
+	Misused   ProblemKind = "misuse"     // an event that is not watched, a method of Handle that is absent
+)
 
 // Host runs the plugins of one configuration.
 type Host struct {
-	env      Env
-	infos    nodeInfos
-	profiles []*Profile
+	env       Env
+	infos     nodeInfos
+	nominated nominator
+	watch     watch
+	suspects  suspects
+	devices   *deviceManager
+	pending   func() iter.Seq[*cluster.Pod] // see ReadPending; may be nil
+	profiles  []*Profile
+	others    map[plugin.Resource]plugin.Action // resource besides those of the scheduler -> changes to watch
 
 	mu      sync.Mutex // guards flights
 	flights map[cluster.UID]*flight
@@ -64,7 +93,13 @@ type Host struct {
 
 // NewHost returns a Host without plugins.
 func NewHost(env Env) *Host {
-	return &Host{env: env, flights: map[cluster.UID]*flight{}} // pod -> what is reserved for it
+	h := &Host{env: env, flights: map[cluster.UID]*flight{}, // pod -> what is reserved for it
+		others: map[plugin.Resource]plugin.Action{}}
+	h.infos.check = env.Limits.Check
+	h.devices = &deviceManager{h: h, pending: map[types.UID]*pendingClaim{}, // claim -> its allocation
+		assumed: map[cluster.ObjectKey]*resourceapi.ResourceClaim{}} // claim -> as a plugin has written it
+	h.watch.limits, h.watch.report, h.watch.context = env.Limits, h.report, h.env.context
+	return h
 }
 
 // Profile adds a profile.
@@ -75,9 +110,9 @@ func (h *Host) Profile(name string) *Profile {
 }
 
 // report reports a misbehaviour.
-func (h *Host) report(name string, at config.Point, err error) {
+func (h *Host) report(p Problem) {
 	if h.env.Report != nil {
-		h.env.Report(Problem{name, at, err})
+		h.env.Report(p)
 	}
 }
 
@@ -85,12 +120,14 @@ func (h *Host) report(name string, at config.Point, err error) {
 type Profile struct {
 	host    *Host
 	name    string
-	plugins []*hosted // in the order in which they were added
+	config  config.Profile // see Configure
+	plugins []*hosted      // in the order in which they were added
 	// The plugins at a point, in the order of the profile.
 	preScores, scores, reserves, permits, preBinds, binds, postBinds []*hosted
 	nativeBind                                                       int  // how many of binds come before DefaultBinder
 	native                                                           bool // DefaultBinder binds
 	current                                                          *decision
+	runs                                                             runs
 	extenders                                                        place.Foreign // nil if there are none
 	// kept are the decisions about members of gangs that are not reserved yet: pod -> decision
 	kept map[cluster.UID]*decision
@@ -98,20 +135,24 @@ type Profile struct {
 
 // hosted is one plugin of a profile. The fields of extension points at which the profile does not enable it are nil.
 type hosted struct {
-	name      string
-	profile   *Profile
-	plugin    fwk.Plugin
-	wakes     []plugin.Wake
-	gate      fwk.PreEnqueuePlugin
-	preFilter fwk.PreFilterPlugin
-	filter    fwk.FilterPlugin
-	preScore  fwk.PreScorePlugin
-	score     fwk.ScorePlugin
-	reserve   fwk.ReservePlugin
-	permit    fwk.PermitPlugin
-	preBind   fwk.PreBindPlugin
-	bind      fwk.BindPlugin
-	postBind  fwk.PostBindPlugin
+	name       string
+	profile    *Profile
+	plugin     fwk.Plugin
+	wakes      []plugin.Wake
+	gate       fwk.PreEnqueuePlugin
+	queueSort  fwk.QueueSortPlugin
+	preFilter  fwk.PreFilterPlugin
+	filter     fwk.FilterPlugin
+	postFilter fwk.PostFilterPlugin
+	preScore   fwk.PreScorePlugin
+	score      fwk.ScorePlugin
+	reserve    fwk.ReservePlugin
+	permit     fwk.PermitPlugin
+	preBind    fwk.PreBindPlugin
+	bind       fwk.BindPlugin
+	postBind   fwk.PostBindPlugin
+	signs      fwk.SignPlugin       // nil if the plugin does not sign pods
+	memory     map[string]*verdicts // signature -> verdicts of Filter
 }
 
 // Add makes a plugin and returns it in the form of kumiki's plugins. Enable must be called for each point at which the
@@ -125,6 +166,7 @@ func (p *Profile) Add(r Registration, args runtime.Object) (plugin.Plugin, error
 		return nil, err
 	}
 	h := &hosted{name: r.Name, profile: p, plugin: pl}
+	h.signs, _ = pl.(fwk.SignPlugin)
 	if failed := guard(func() { h.wakes, err = h.register() }); failed != nil {
 		err = failed
 	}
@@ -152,10 +194,14 @@ func (p *Profile) Enable(name string, at config.Point) error {
 	switch at {
 	case config.PreEnqueue:
 		h.gate = h.plugin.(fwk.PreEnqueuePlugin)
+	case config.QueueSort:
+		h.queueSort = h.plugin.(fwk.QueueSortPlugin)
 	case config.PreFilter:
 		h.preFilter = h.plugin.(fwk.PreFilterPlugin)
 	case config.Filter:
 		h.filter = h.plugin.(fwk.FilterPlugin)
+	case config.PostFilter:
+		h.postFilter = h.plugin.(fwk.PostFilterPlugin)
 	case config.PreScore:
 		h.preScore, p.preScores = h.plugin.(fwk.PreScorePlugin), append(p.preScores, h)
 	case config.Score:
@@ -222,6 +268,10 @@ func (p *Profile) Begin(_ cluster.Snapshot, pod *cluster.Pod) {
 	d := &decision{record: pod}
 	d.state = &d.first
 	d.first.filters, d.first.scores = d.names[0:0:2], d.names[2:2:4]
+	if p.host.env.Limits.Check {
+		d.first.writers = &sync.Map{}
+	}
+	p.host.began(d)
 	p.current = d
 	if pod.Gang != nil {
 		if len(p.kept) >= mostKept {
@@ -253,24 +303,69 @@ func guard(call func()) (err error) {
 	return nil
 }
 
-// call calls a plugin at an extension point. A panic becomes a status of code Error.
-func (h *hosted) call(at config.Point, f func() *fwk.Status) (status *fwk.Status) {
+// call calls a plugin at an extension point, on the goroutine of the scheduling loop. A panic, an unknown status and a
+// call that takes too long become a status of code Error. If the plugin modifies what is lent to it, that is reported.
+func (h *hosted) call(at config.Point, lent loan, f func(context.Context) *fwk.Status) (status *fwk.Status) {
+	w := &h.profile.host.watch
+	compare := h.lend(at, lent)
+	ctx, outer := w.begin(h, at)
 	defer func() {
-		if r := recover(); r != nil {
-			status = h.broken(at, fmt.Errorf("panic: %v", r))
+		r := recover()
+		late := w.end(outer)
+		if compare != nil {
+			compare()
+		}
+		switch {
+		case r != nil:
+			status = h.broken(at, Panicked, fmt.Errorf("panic: %v", r))
+		case late:
+			status = h.broken(at, TimedOut, w.tooLong())
 		}
 	}()
-	status = f()
+	return h.known(at, f(ctx))
+}
+
+// callOutside is call on another goroutine. It lends a pod.
+func (h *hosted) callOutside(ctx context.Context, at config.Point, pod *v1.Pod,
+	f func(context.Context) *fwk.Status) (status *fwk.Status) {
+	compare := h.lend(at, lends(pod))
+	defer func() {
+		if compare != nil {
+			compare()
+		}
+		if r := recover(); r != nil {
+			status = h.broken(at, Panicked, fmt.Errorf("panic: %v", r))
+		}
+	}()
+	return h.known(at, f(ctx))
+}
+
+// guard calls a function of a plugin that returns no status, on the goroutine of the scheduling loop. It returns an
+// error for a panic.
+func (h *hosted) guard(at config.Point, lent loan, call func()) error {
+	w := &h.profile.host.watch
+	compare := h.lend(at, lent)
+	_, outer := w.begin(h, at)
+	err := guard(call)
+	w.end(outer)
+	if compare != nil {
+		compare()
+	}
+	return err
+}
+
+// known returns a status, or an error for one of an unknown code.
+func (h *hosted) known(at config.Point, status *fwk.Status) *fwk.Status {
 	if status.Code() < fwk.Success || status.Code() > fwk.Pending {
-		return h.broken(at, fmt.Errorf("unknown status code %d", int(status.Code())))
+		return h.broken(at, BadAnswer, fmt.Errorf("unknown status code %d", int(status.Code())))
 	}
 	return status
 }
 
 // broken reports a misbehaviour and returns it as a status.
-func (h *hosted) broken(at config.Point, err error) *fwk.Status {
+func (h *hosted) broken(at config.Point, kind ProblemKind, err error) *fwk.Status {
 	err = fmt.Errorf("plugin %q at %s: %w", h.name, at, err)
-	h.profile.host.report(h.name, at, err)
+	h.profile.host.report(Problem{h.name, at, err, kind})
 	return fwk.AsStatus(err)
 }
 

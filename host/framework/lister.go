@@ -7,7 +7,7 @@ import (
 )
 
 // lister lists the nodes as they are in the decision. It is empty before the first decision.
-type lister struct{ infos *nodeInfos }
+type lister struct{ h *Host }
 
 var (
 	_ fwk.SharedLister      = lister{}
@@ -21,20 +21,22 @@ func (l lister) NodeInfos() fwk.NodeInfoLister { return l }
 // StorageInfos lists the use of claims.
 func (l lister) StorageInfos() fwk.StorageInfoLister { return l }
 
-// PodGroupStates is nil.
-func (l lister) PodGroupStates() fwk.PodGroupStateLister { return nil }
+// PodGroupStates lists the pods of native pod groups.
+func (l lister) PodGroupStates() fwk.PodGroupStateLister { return podGroupStates(l) }
 
-// PodGroups is nil.
-func (l lister) PodGroups() fwk.PodGroupLister { return nil }
+// PodGroups lists native pod groups.
+func (l lister) PodGroups() fwk.PodGroupLister { return podGroupLister(l) }
 
-// CompositePodGroupStates is nil.
-func (l lister) CompositePodGroupStates() fwk.CompositePodGroupStateLister { return nil }
+// CompositePodGroupStates returns a lister that has none.
+func (l lister) CompositePodGroupStates() fwk.CompositePodGroupStateLister {
+	return noCompositeStates{}
+}
 
-// CompositePodGroups is nil.
-func (l lister) CompositePodGroups() fwk.CompositePodGroupLister { return nil }
+// CompositePodGroups returns a lister that has none.
+func (l lister) CompositePodGroups() fwk.CompositePodGroupLister { return noComposites{} }
 
 // List returns all nodes, in the order of rows.
-func (l lister) List() ([]fwk.NodeInfo, error) { return l.infos.all, nil }
+func (l lister) List() ([]fwk.NodeInfo, error) { return l.h.infos.all, nil }
 
 // HavePodsWithAffinityList returns the nodes that have pods with affinity or anti-affinity to pods.
 func (l lister) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) {
@@ -54,7 +56,7 @@ func (l lister) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeI
 
 func (l lister) having(pods func(fwk.NodeInfo) []fwk.PodInfo) []fwk.NodeInfo {
 	var out []fwk.NodeInfo
-	for _, info := range l.infos.all {
+	for _, info := range l.h.infos.all {
 		if len(pods(info)) > 0 {
 			out = append(out, info)
 		}
@@ -63,11 +65,11 @@ func (l lister) having(pods func(fwk.NodeInfo) []fwk.PodInfo) []fwk.NodeInfo {
 }
 
 // Get returns a node.
-func (l lister) Get(name string) (fwk.NodeInfo, error) { return l.infos.named(name) }
+func (l lister) Get(name string) (fwk.NodeInfo, error) { return l.h.infos.named(name) }
 
 // IsPVCUsedByPods reports whether a pod on a node uses a claim, by namespace/name of the claim.
 func (l lister) IsPVCUsedByPods(key string) bool {
-	for _, info := range l.infos.all {
+	for _, info := range l.h.infos.all {
 		if info.GetPVCRefCounts()[key] > 0 {
 			return true
 		}

@@ -29,6 +29,8 @@ type NodeInfo struct {
 	row  cluster.NodeIdx
 	// before is the NodeInfo of the row before the last change, for its PodInfos; nil if complete.
 	before *NodeInfo
+	// original is what the NodeInfo was; nil unless changes are checked.
+	original *original
 
 	record     *cluster.Node
 	pods       []fwk.PodInfo
@@ -63,6 +65,9 @@ func (n *NodeInfo) complete() *NodeInfo {
 		if n.of != nil {
 			n.of.fill(n, n.row)
 			n.of, n.before = nil, nil
+			if n.original != nil {
+				n.keepContent()
+			}
 		}
 	})
 	return n
@@ -130,8 +135,9 @@ func (n *NodeInfo) GetGeneration() int64 { return n.generation }
 func (n *NodeInfo) GetNodeDeclaredFeatures() ndf.FeatureSet { return n.complete().fromNode.features }
 
 // Snapshot returns a copy, which can be changed.
-func (n *NodeInfo) Snapshot() fwk.NodeInfo {
-	n.complete()
+func (n *NodeInfo) Snapshot() fwk.NodeInfo { return n.complete().copied() }
+
+func (n *NodeInfo) copied() *NodeInfo {
 	out := &NodeInfo{node: n.node, record: n.record, generation: n.generation, pods: slices.Clone(n.pods),
 		affinity: slices.Clone(n.affinity), anti: slices.Clone(n.anti), ports: fwk.HostPortInfo{},
 		requested: n.requested.clone(), nonZero: n.nonZero.clone(), claims: maps.Clone(n.claims)}

@@ -16,6 +16,7 @@ import (
 // nodeInfos are the NodeInfos of all rows. The loop's goroutine is the only writer.
 type nodeInfos struct {
 	state   cluster.Snapshot
+	check   bool   // NodeInfos that are lent are compared
 	seq     uint64 // the journal has been followed up to here
 	nodeSet uint64
 	begun   bool
@@ -23,6 +24,14 @@ type nodeInfos struct {
 	all     []fwk.NodeInfo // of the rows with a node, in their order
 	at      []int          // row -> position in all
 	parts   []*nodePart    // row -> the part of the node object; nil until a NodeInfo of the row is computed
+	fit     fitList
+}
+
+// see notes the state before the first decision, so that it can be read.
+func (m *nodeInfos) see(s cluster.Snapshot) {
+	if !m.begun {
+		m.state = s
+	}
 }
 
 // follow brings the NodeInfos up to date with the store. It costs as much as rows have changed.
@@ -39,12 +48,13 @@ func (m *nodeInfos) follow(s cluster.Snapshot) {
 		}
 		m.renew(s, n)
 		m.all[m.at[n]] = m.rows[n]
+		m.fit.changed(n)
 	}
 }
 
 // restart makes the NodeInfos of all rows anew. PodInfos are kept where a row still has the pod.
 func (m *nodeInfos) restart(s cluster.Snapshot) {
-	m.state, m.nodeSet, m.begun = s, s.NodeSet(), true
+	m.state, m.nodeSet, m.begun, m.fit = s, s.NodeSet(), true, fitList{}
 	for len(m.rows) < s.Rows() {
 		m.rows, m.at, m.parts = append(m.rows, nil), append(m.at, 0), append(m.parts, nil)
 	}
@@ -63,12 +73,16 @@ func (m *nodeInfos) restart(s cluster.Snapshot) {
 
 // renew makes the NodeInfo of a row anew. Its content is computed when a plugin reads it.
 func (m *nodeInfos) renew(s cluster.Snapshot, n cluster.NodeIdx) {
-	before := m.rows[n]
+	last := m.rows[n]
+	before := last
 	if before != nil && before.of != nil {
 		before = before.before // no plugin has read the one between
 	}
 	m.rows[n] = &NodeInfo{node: objectOf(s.Node(n)), record: s.Node(n), generation: lastGeneration.Add(1),
 		before: before, of: m, row: n}
+	if m.check {
+		m.rows[n].keepOriginal(last)
+	}
 }
 
 // objectOf returns the object of a record.
@@ -169,6 +183,9 @@ func (m *nodeInfos) supposed(v *cluster.NodeView, known podInfos) *NodeInfo {
 	for i, p := range v.Pods {
 		info.insert(known.find(p, i, p.NodeName))
 	}
+	if m.check {
+		info.keepOriginal(nil)
+	}
 	return info
 }
 
@@ -180,13 +197,4 @@ func (m *nodeInfos) named(name string) (fwk.NodeInfo, error) {
 		}
 	}
 	return nil, fmt.Errorf("nodeinfo not found for node name %q", name)
-}
-
-// list returns the NodeInfos of rows.
-func (m *nodeInfos) list(rows []cluster.NodeIdx) []fwk.NodeInfo {
-	out := make([]fwk.NodeInfo, len(rows))
-	for i, n := range rows {
-		out[i] = m.rows[n]
-	}
-	return out
 }

@@ -69,6 +69,7 @@ func TestNodeInfosFollowTheStore(t *testing.T) {
 }
 
 func compare(t *rapid.T, w *plugintest.Cluster, m *nodeInfos, changed map[string]bool) {
+	compareList(t, w, m)
 	before := slices.Clone(m.all)
 	sameNodes := m.begun && m.nodeSet == w.Store.Snapshot().NodeSet()
 	m.follow(w.Store.Snapshot())
@@ -87,6 +88,45 @@ func compare(t *rapid.T, w *plugintest.Cluster, m *nodeInfos, changed map[string
 		if name := m.all[i].Node().Name; sameNodes && !changed[name] && m.all[i] != before[i] {
 			t.Fatalf("node %s did not change, and has another NodeInfo", name)
 		}
+	}
+}
+
+// compareList compares the list of a few rows with the NodeInfos of these rows.
+func compareList(t *rapid.T, w *plugintest.Cluster, m *nodeInfos) {
+	m.follow(w.Store.Snapshot())
+	var rows []cluster.NodeIdx
+	odd := rapid.IntRange(0, 3).Draw(t, "odd") == 0
+	for n := range m.rows {
+		if m.rows[n] != nil && (!odd || n%2 > 0) {
+			rows = append(rows, cluster.NodeIdx(n))
+		}
+	}
+	if rapid.IntRange(0, 5).Draw(t, "window") == 0 && len(rows) > 1 {
+		rows[0], rows[1] = rows[1], rows[0]
+	}
+	list := m.list(rows)
+	for i, n := range rows {
+		if list[i] != m.rows[n] {
+			t.Fatalf("the list has an old NodeInfo of row %d", n)
+		}
+	}
+}
+
+// TestTheListOfNodesThatFitIsKept: a decision for the same rows makes no list, also after changes.
+func TestTheListOfNodesThatFitIsKept(t *testing.T) {
+	w := plugintest.NewCluster()
+	w.Intake.KeepFull()
+	w.With(plugintest.Node("a"), plugintest.Node("b"), plugintest.Node("c"))
+	var m nodeInfos
+	m.follow(w.Store.Snapshot())
+	first := m.list([]cluster.NodeIdx{0, 2})
+	w.With(plugintest.Pod("p", plugintest.OnNode("c")))
+	m.follow(w.Store.Snapshot())
+	if again := m.list([]cluster.NodeIdx{0, 2}); &again[0] != &first[0] || again[1] != fwk.NodeInfo(m.rows[2]) {
+		t.Errorf("another list, or an old NodeInfo: %s", shown(again[1]))
+	}
+	if other := m.list([]cluster.NodeIdx{0, 1}); &other[0] == &first[0] {
+		t.Error("the list of other rows is the same one")
 	}
 }
 

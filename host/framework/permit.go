@@ -66,7 +66,8 @@ func (w *waitingPod) Reject(name, text string) bool {
 
 // Preempt ends the attempt with an error, after which the pod is tried again. It reports whether the pod was waiting.
 func (w *waitingPod) Preempt(name, text string) bool {
-	return w.stop(plugin.Readiness{By: name, Err: fmt.Errorf("waiting on permit for pod: %w", errors.New(text))})
+	return w.stop(plugin.Readiness{By: name, Worded: true,
+		Err: fmt.Errorf("waiting on permit for pod: %w", errors.New(text))})
 }
 
 func (w *waitingPod) stop(answer plugin.Readiness) bool {

@@ -4,7 +4,7 @@ package framework
 
 import (
 	"maps"
-	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +19,9 @@ import (
 type PodInfo struct {
 	pod    *v1.Pod
 	record *cluster.Pod
-
-	once  sync.Once // computes terms
-	terms affinityTerms
+	// original is a copy of the object; nil unless changes are checked.
+	original *v1.Pod
+	terms    atomic.Pointer[affinityTerms] // nil until they are read; there is one for each pod of the cluster
 }
 
 // affinityTerms are the terms of a pod, parsed. A term that cannot be parsed leaves its list empty.
@@ -52,21 +52,30 @@ func newPodInfo(p *cluster.Pod, node string) *PodInfo {
 // GetPod returns the object.
 func (p *PodInfo) GetPod() *v1.Pod { return p.pod }
 
+// noTerms are those of a pod without affinity.
+var noTerms affinityTerms
+
 func (p *PodInfo) parsed() *affinityTerms {
-	p.once.Do(func() {
-		a, t := p.pod.Spec.Affinity, &p.terms
-		t.required, _ = fwk.GetAffinityTerms(p.pod, fwk.GetPodAffinityTerms(a))
-		t.requiredAnti, _ = fwk.GetAffinityTerms(p.pod, fwk.GetPodAntiAffinityTerms(a))
-		if a != nil && a.PodAffinity != nil {
-			t.preferred, _ = fwk.GetWeightedAffinityTerms(p.pod,
-				a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-		}
-		if a != nil && a.PodAntiAffinity != nil {
-			t.preferredAnti, _ = fwk.GetWeightedAffinityTerms(p.pod,
-				a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-		}
-	})
-	return &p.terms
+	a := p.pod.Spec.Affinity
+	if a == nil {
+		return &noTerms
+	}
+	if t := p.terms.Load(); t != nil {
+		return t
+	}
+	t := &affinityTerms{}
+	t.required, _ = fwk.GetAffinityTerms(p.pod, fwk.GetPodAffinityTerms(a))
+	t.requiredAnti, _ = fwk.GetAffinityTerms(p.pod, fwk.GetPodAntiAffinityTerms(a))
+	if a.PodAffinity != nil {
+		t.preferred, _ = fwk.GetWeightedAffinityTerms(p.pod,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		t.preferredAnti, _ = fwk.GetWeightedAffinityTerms(p.pod,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	p.terms.CompareAndSwap(nil, t)
+	return p.terms.Load()
 }
 
 // GetRequiredAffinityTerms returns the required terms of affinity.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -25,6 +26,11 @@ type Registration struct {
 	// Type is any value of the plugin's type, which may be nil of a pointer type; it shows the extension points. If it
 	// is nil, Check makes a plugin without a cluster to find them.
 	Type fwk.Plugin
+	// Undeclared says that the plugin can only be made as part of a scheduler. A profile that enables it at multiPoint
+	// enables it at the points that it extends, as upstream does. Type is nil.
+	Undeclared bool
+	// CheckArgs returns what is wrong with arguments, so that errors in a file have a line; nil leaves it to Factory.
+	CheckArgs func(args runtime.Object) error
 }
 
 // implements reports whether a plugin implements an interface of the framework.
@@ -40,10 +46,10 @@ type point struct {
 // points are the extension points that a plugin can implement, in the order of the cycle.
 var points = []point{
 	{config.PreEnqueue, implements[fwk.PreEnqueuePlugin], true},
-	{config.QueueSort, implements[fwk.QueueSortPlugin], false},
+	{config.QueueSort, implements[fwk.QueueSortPlugin], true},
 	{config.PreFilter, implements[fwk.PreFilterPlugin], true},
 	{config.Filter, implements[fwk.FilterPlugin], true},
-	{config.PostFilter, implements[fwk.PostFilterPlugin], false},
+	{config.PostFilter, implements[fwk.PostFilterPlugin], true},
 	{config.PreScore, implements[fwk.PreScorePlugin], true},
 	{config.Score, implements[fwk.ScorePlugin], true},
 	{config.Reserve, implements[fwk.ReservePlugin], true},
@@ -58,11 +64,23 @@ var points = []point{
 
 // pointsOf returns the extension points that a plugin implements, hosted or not.
 func pointsOf(pl fwk.Plugin) []config.Point {
+	if d, is := pl.(described); is {
+		return d.points
+	}
 	var out []config.Point
 	for _, p := range points {
 		if p.implements(pl) {
 			out = append(out, p.at)
 		}
+	}
+	return out
+}
+
+// allPoints returns all extension points.
+func allPoints() []config.Point {
+	var out []config.Point
+	for _, p := range points {
+		out = append(out, p.at)
 	}
 	return out
 }
@@ -82,6 +100,9 @@ func hosts(at config.Point) bool {
 func (r Registration) Check() ([]config.Point, error) {
 	if r.Factory == nil {
 		return nil, errors.New("it has no factory")
+	}
+	if r.Undeclared {
+		return allPoints(), nil
 	}
 	pl := r.Type
 	if pl == nil {
@@ -103,16 +124,60 @@ func Arguments(text json.RawMessage) runtime.Object {
 	return &runtime.Unknown{Raw: text, ContentType: runtime.ContentTypeJSON}
 }
 
-// make calls the factory.
-func (p *Profile) make(r Registration, args runtime.Object) (pl fwk.Plugin, err error) {
-	failed := guard(func() { pl, err = r.Factory(p.host.env.context(), args, &handle{p}) })
+// factoryPoint is the name of factories in messages and metrics.
+const factoryPoint config.Point = "factory"
+
+// made is what a factory returned.
+type made struct {
+	plugin  fwk.Plugin
+	err     error
+	panicks error // nil unless it panicked
+}
+
+// after returns a channel that receives once after a time; nil, which never receives, for 0.
+func after(limit time.Duration) <-chan time.Time {
+	if limit == 0 {
+		return nil
+	}
+	return time.After(limit)
+}
+
+// call calls the factory. One that does not return for SlowCall is reported; after PluginTimeout nothing waits for it.
+func (p *Profile) call(r Registration, args runtime.Object) (m made, late bool) {
+	returned := make(chan made, 1)
+	go func() {
+		var m made
+		m.panicks = guard(func() { m.plugin, m.err = r.Factory(p.host.env.context(), args, &handle{p}) })
+		returned <- m
+	}()
+	limits := p.host.env.Limits
+	slow, over := after(limits.SlowCall), after(limits.PluginTimeout)
+	for {
+		select {
+		case m = <-returned:
+			return m, false
+		case <-over:
+			return made{}, true
+		case <-slow:
+			p.host.report(Problem{r.Name, factoryPoint, fmt.Errorf("plugin %q: its factory has not returned for %v",
+				r.Name, limits.SlowCall), Slow})
+		}
+	}
+}
+
+// make makes a plugin.
+func (p *Profile) make(r Registration, args runtime.Object) (fwk.Plugin, error) {
+	m, late := p.call(r, args)
 	switch {
-	case failed != nil:
-		return nil, fmt.Errorf("plugin %q: its factory: %w", r.Name, failed)
-	case err != nil:
-		return nil, fmt.Errorf("plugin %q: its factory failed: %w", r.Name, err)
-	case pl == nil:
+	case late:
+		return nil, fmt.Errorf("plugin %q: its factory has not returned within pluginTimeout, %v", r.Name,
+			p.host.env.Limits.PluginTimeout)
+	case m.panicks != nil:
+		return nil, fmt.Errorf("plugin %q: its factory: %w", r.Name, m.panicks)
+	case m.err != nil:
+		return nil, fmt.Errorf("plugin %q: its factory failed: %w", r.Name, m.err)
+	case m.plugin == nil:
 		return nil, fmt.Errorf("plugin %q: its factory returned no plugin", r.Name)
 	}
-	return pl, nil
+	return m.plugin, nil
 }

@@ -3,6 +3,7 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -27,7 +28,8 @@ var _ plugin.Deferrer = reserver{}
 
 // Reserver returns the Reserver of the profile, nil if no plugin needs it. It runs after native Reservers.
 func (p *Profile) Reserver() plugin.Reserver {
-	if len(p.reserves)+len(p.permits)+len(p.preBinds)+len(p.binds)+len(p.postBinds) == 0 {
+	used := len(p.reserves) + len(p.permits) + len(p.preBinds) + len(p.binds) + len(p.postBinds)
+	if used == 0 && p.host.env.Hooks.Activated == nil {
 		return nil
 	}
 	return reserver{p}
@@ -44,16 +46,25 @@ type flight struct {
 	node     string
 	reserved bool // Reserve and Permit have run
 	waiting  *waitingPod
+	// preBinding is used from several goroutines.
+	preBinding preBinding
 }
 
-// take starts a flight. The state of a member of a gang is that of its last search.
-func (p *Profile) take(s cluster.Snapshot, pod *cluster.Pod, node string) *flight {
-	d := p.current
-	if d == nil || d.record.UID != pod.UID {
-		if d = p.kept[pod.UID]; d == nil {
-			d = &decision{record: pod, state: &CycleState{}}
-		}
+// decided returns the decision that placed a pod: the current one, or the last one about this member of a gang.
+func (p *Profile) decided(pod *cluster.Pod) *decision {
+	if d := p.current; d != nil && d.record.UID == pod.UID {
+		return d
 	}
+	if d := p.kept[pod.UID]; d != nil {
+		return d
+	}
+	d := &decision{record: pod, state: &CycleState{}}
+	p.host.began(d)
+	return d
+}
+
+// take starts a flight.
+func (p *Profile) take(s cluster.Snapshot, d *decision, pod *cluster.Pod, node string) *flight {
 	delete(p.kept, pod.UID)
 	p.host.infos.follow(s)
 	f := &flight{p: p, d: d, pod: newPodInfo(pod, node).pod, node: node}
@@ -83,39 +94,52 @@ func (h *Host) flightOf(uid cluster.UID) *flight {
 // Reserve calls Reserve and Permit of the plugins.
 func (r reserver) Reserve(t *cluster.Trial, pod *cluster.Pod, n cluster.NodeIdx) plugin.Reserved {
 	s := t.Snapshot()
-	f := r.p.take(s, pod, s.NodeName(n))
-	if by, reject, err := f.reserve(s.Now()); reject != "" || err != nil {
+	f := r.p.take(s, r.p.decided(pod), pod, s.NodeName(n))
+	got := f.reserve(s.Now())
+	if got.Reject != "" || got.Err != nil {
 		f.unreserve()
-		return plugin.Reserved{By: by, Reject: reject, Err: err}
+		return got
 	}
-	return plugin.Reserved{Hold: &reservation{f: f}}
+	got.Hold = &reservation{f: f}
+	return got
 }
 
 // ReserveLater defers Reserve and Permit until the placement is kept.
-func (r reserver) ReserveLater(pod *cluster.Pod, n cluster.NodeIdx) plugin.Reservation {
-	return &reservation{p: r.p, pod: pod, row: n}
+func (r reserver) ReserveLater(pod *cluster.Pod, n cluster.NodeIdx) plugin.Deferred {
+	return &reservation{p: r.p, pod: pod, row: n, d: r.p.decided(pod)}
 }
 
 // reserve calls Reserve of all plugins, then Permit, up to the first that does not accept.
-func (f *flight) reserve(now record.Time) (by, reject string, err error) {
+func (f *flight) reserve(now record.Time) plugin.Reserved {
 	f.reserved = true
-	ctx, state := f.p.host.env.context(), f.d.state
+	state := f.d.state
 	for _, h := range f.p.reserves {
-		status := h.call(config.Reserve, func() *fwk.Status { return h.reserve.Reserve(ctx, state, f.pod, f.node) })
+		status := h.call(config.Reserve, inCycle(f.pod), func(ctx context.Context) *fwk.Status {
+			return h.reserve.Reserve(ctx, h.state(config.Reserve, state), f.pod, f.node)
+		})
 		switch {
 		case status.IsRejected():
-			return h.name, text(status), nil
+			return plugin.Reserved{By: h.name, Reject: text(status)}
 		case !status.IsSuccess():
-			return h.name, "", failure(status)
+			return plugin.Reserved{By: h.name, Err: failure(status)}
 		}
 	}
 	waits := map[string]record.Time{} // plugin -> until when
 	timeouts := map[string]time.Duration{}
+	var ends []context.CancelFunc
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
 	for _, h := range f.p.permits {
 		var timeout time.Duration
-		status := h.call(config.Permit, func() *fwk.Status {
+		status := h.call(config.Permit, inCycle(f.pod), func(ctx context.Context) *fwk.Status {
+			// Upstream's context ends with the scheduling cycle, and plugins wait for that on goroutines of their own.
+			ctx, end := context.WithCancel(ctx)
+			ends = append(ends, end)
 			var status *fwk.Status
-			status, timeout = h.permit.Permit(ctx, state, f.pod, f.node)
+			status, timeout = h.permit.Permit(ctx, h.state(config.Permit, state), f.pod, f.node)
 			return status
 		})
 		switch {
@@ -123,15 +147,17 @@ func (f *flight) reserve(now record.Time) (by, reject string, err error) {
 			timeouts[h.name] = max(min(timeout, mostWait), 0)
 			waits[h.name] = now + record.Time(timeouts[h.name])
 		case status.IsRejected():
-			return h.name, text(status), nil
+			return plugin.Reserved{By: h.name, Reject: text(status)}
 		case !status.IsSuccess():
-			return h.name, "", fmt.Errorf("running Permit plugin %q: %w", h.name, failure(status))
+			return plugin.Reserved{By: h.name, Worded: true,
+				Err: fmt.Errorf("running Permit plugin %q: %w", h.name, failure(status))}
 		}
 	}
 	if len(waits) > 0 {
 		f.wait(waits, timeouts)
 	}
-	return "", "", nil
+	f.activate()
+	return plugin.Reserved{}
 }
 
 // mostWait is the longest wait of Permit (upstream: maxTimeout in framework/runtime).
@@ -149,8 +175,8 @@ func (f *flight) unreserve() {
 	}
 	f.reserved = false
 	for _, h := range slices.Backward(f.p.reserves) {
-		h.call(config.Reserve, func() *fwk.Status {
-			h.reserve.Unreserve(f.p.host.env.context(), f.d.state, f.pod, f.node)
+		h.call(config.Reserve, lends(f.pod), func(ctx context.Context) *fwk.Status {
+			h.reserve.Unreserve(ctx, h.state(config.Reserve, f.d.state), f.pod, f.node)
 			return nil
 		})
 	}
@@ -164,25 +190,42 @@ type reservation struct {
 	p   *Profile
 	pod *cluster.Pod
 	row cluster.NodeIdx
+	d   *decision
 }
 
-var _ plugin.Reservation = (*reservation)(nil)
+var (
+	_ plugin.Deferred           = (*reservation)(nil)
+	_ plugin.WaitingReservation = (*reservation)(nil)
+)
+
+// Keep calls Reserve and Permit.
+func (r *reservation) Keep(s cluster.Snapshot) plugin.Reserved {
+	r.f = r.p.take(s, r.d, r.pod, s.NodeName(r.row))
+	return r.f.reserve(s.Now())
+}
 
 // Writes returns none: PreBind runs with the bind.
 func (r *reservation) Writes() []cluster.Write { return nil }
 
 // Ready reports whether all Permit plugins have allowed the pod.
-func (r *reservation) Ready(s cluster.Snapshot, now record.Time) plugin.Readiness {
-	if r.f == nil {
-		r.f = r.p.take(s, r.pod, s.NodeName(r.row))
-		if by, reject, err := r.f.reserve(now); reject != "" || err != nil {
-			return plugin.Readiness{By: by, Reject: reject, Err: err}
-		}
-	}
+func (r *reservation) Ready(_ cluster.Snapshot, now record.Time) plugin.Readiness {
 	if r.f.waiting == nil {
 		return plugin.Readiness{Ready: true}
 	}
 	return r.f.waiting.ready(now)
+}
+
+// Rejecters returns the plugins of the profile, each of which may reject a pod that waits, and the name of a rejection
+// by none of them.
+func (r *reservation) Rejecters() []string {
+	if r.f == nil || r.f.waiting == nil {
+		return nil
+	}
+	names := []string{ReserverName}
+	for _, h := range r.f.p.plugins {
+		names = append(names, h.name)
+	}
+	return names
 }
 
 // Release calls Unreserve.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,30 @@ func TestBadRegistrations(t *testing.T) {
 			}
 		})
 	}
+	hang := make(chan struct{})
+	var slow Problem
+	waits := func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+		select {
+		case <-hang:
+		case <-time.After(5 * time.Second): // so that a start that waits for it ends, and fails the test
+		}
+		return &scripted{name: "A"}, nil
+	}
+	limited := func(limits config.Hosted) error {
+		_, err := NewHost(Env{Limits: limits, Report: func(p Problem) {
+			slow = p
+			close(hang)
+		}}).Profile("p").Add(Registration{Name: "A", Factory: waits}, nil)
+		return err
+	}
+	if err := limited(config.Hosted{PluginTimeout: time.Millisecond}); err == nil ||
+		err.Error() != `plugin "A": its factory has not returned within pluginTimeout, 1ms` {
+		t.Errorf("a factory that hangs: %v", err)
+	}
+	if err := limited(config.Hosted{SlowCall: time.Millisecond}); err != nil || slow.Kind != Slow ||
+		slow.Err.Error() != `plugin "A": its factory has not returned for 1ms` {
+		t.Errorf("a slow factory: %v, reported as %+v", err, slow)
+	}
 	p := NewHost(Env{}).Profile("p")
 	good := Registration{Name: "A", Factory: returns(&scripted{name: "A"}, nil)}
 	if _, err := p.Add(good, nil); err != nil {
@@ -61,22 +86,25 @@ func TestBadRegistrations(t *testing.T) {
 	}
 }
 
-// sorts is a plugin for a point that is not hosted.
-type sorts struct{ scripted }
+// generates is a plugin for a point that is not hosted.
+type generates struct{ scripted }
 
-func (*sorts) Less(a, b fwk.QueuedEntityInfo) bool { return false }
+func (*generates) GeneratePlacements(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
+	*fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
+	return nil, nil
+}
 
 // TestPointsThatAreNotHosted: a profile that enables a plugin there is an error that says how to disable it.
 func TestPointsThatAreNotHosted(t *testing.T) {
-	pl := &sorts{scripted{name: "A"}}
+	pl := &generates{scripted{name: "A"}}
 	p := NewHost(Env{}).Profile("p")
 	if _, err := p.Add(Registration{Name: "A", Factory: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 		return pl, nil
 	}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	err := p.Enable("A", config.QueueSort)
-	if err == nil || !strings.Contains(err.Error(), "plugins: {queueSort: {disabled: [{name: A}]}}") {
+	err := p.Enable("A", config.PlacementGenerate)
+	if err == nil || !strings.Contains(err.Error(), "plugins: {placementGenerate: {disabled: [{name: A}]}}") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -98,7 +126,7 @@ func TestHints(t *testing.T) {
 			PreQueueingHintFn: func(klog.Logger, any, any) (fwk.PreQueueingHintResult, error) {
 				return fwk.PreQueueingHintResult{Pods: []types.NamespacedName{{Namespace: "ns", Name: "other"}}}, nil
 			}}, {
-			Event: fwk.ClusterEvent{Resource: "podgroups.v1alpha1.scheduling.x-k8s.io", ActionType: fwk.Add},
+			Event: fwk.ClusterEvent{Resource: "podgroups", ActionType: fwk.Add},
 		}}, nil
 	}}
 	w := newWorld(t, nil, filterPoints, pl)
@@ -106,7 +134,7 @@ func TestHints(t *testing.T) {
 	if len(wakes) != 2 || wakes[0].Event != (plugin.Event{Resource: plugin.NodeObject, Action: plugin.Add | plugin.UpdateNodeLabel}) {
 		t.Fatalf("wakes %+v", wakes)
 	}
-	if len(w.problems) != 1 || !strings.Contains(w.problems[0].Err.Error(), "podgroups.v1alpha1") {
+	if len(w.problems) != 1 || !strings.Contains(w.problems[0].Err.Error(), `"podgroups"`) {
 		t.Errorf("an event that is not watched is reported as %+v", w.problems)
 	}
 	pod := w.Intake.PendingPod(plugintest.Pod("p"))

@@ -3,6 +3,7 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -55,8 +56,8 @@ func (p *Profile) prepareScores(s cluster.Snapshot, d *decision, fit []cluster.N
 		nodes = infos.list(fit)
 	}
 	for _, h := range p.preScores {
-		status := h.call(config.PreScore, func() *fwk.Status {
-			return h.preScore.PreScore(p.host.env.context(), d.state, pod, nodes)
+		status := h.call(config.PreScore, inCycle(pod), func(ctx context.Context) *fwk.Status {
+			return h.preScore.PreScore(ctx, h.state(config.PreScore, d.state), pod, nodes)
 		})
 		switch {
 		case status.IsSkip():
@@ -115,9 +116,9 @@ func (sc podScore) Plain(s cluster.Snapshot, v *cluster.NodeView) int64 {
 // rate calls Score for one node.
 func (h *hosted) rate(d *decision, pod *v1.Pod, info *NodeInfo) (int64, *fwk.Status) {
 	var raw int64
-	status := h.call(config.Score, func() *fwk.Status {
+	status := h.call(config.Score, on(pod, info), func(ctx context.Context) *fwk.Status {
 		var status *fwk.Status
-		raw, status = h.score.Score(h.profile.host.env.context(), d.state, pod, info)
+		raw, status = h.score.Score(ctx, h.state(config.Score, d.state), pod, info)
 		return status
 	})
 	return raw, status
@@ -186,12 +187,12 @@ func (p *Profile) normalize(d *decision, pod *v1.Pod, acting []*hosted, lists ma
 	nodes := 0
 	for _, h := range acting {
 		nodes = len(lists[h])
-		status := h.call(config.Score, func() *fwk.Status {
+		status := h.call(config.Score, inCycle(pod), func(ctx context.Context) *fwk.Status {
 			extensions := h.score.ScoreExtensions()
 			if extensions == nil {
 				return nil
 			}
-			return extensions.NormalizeScore(p.host.env.context(), d.state, pod, lists[h])
+			return extensions.NormalizeScore(ctx, h.state(config.Score, d.state), pod, lists[h])
 		})
 		if !status.IsSuccess() {
 			return fmt.Errorf("running Normalize on Score plugins: plugin %q failed with: %w", h.name, failure(status))
@@ -200,14 +201,22 @@ func (p *Profile) normalize(d *decision, pod *v1.Pod, acting []*hosted, lists ma
 	for i := range nodes {
 		for _, h := range acting {
 			score := lists[h][i].Score
-			if score < fwk.MinScore || score > fwk.MaxScore {
-				err := fmt.Errorf("plugin %q returns an invalid score %v, it should in the range of [%v, %v] after "+
-					"normalizing", h.name, score, fwk.MinScore, fwk.MaxScore)
-				p.host.report(h.name, config.Score, err)
-				return fmt.Errorf("applying score defaultWeights on Score plugins: %w", err)
+			if err := p.inRange(h.name, score); err != nil {
+				return err
 			}
 			out.normalised[h][i] = score
 		}
 	}
 	return nil
+}
+
+// inRange checks a normalised score of a plugin.
+func (p *Profile) inRange(name string, score int64) error {
+	if score >= fwk.MinScore && score <= fwk.MaxScore {
+		return nil
+	}
+	err := fmt.Errorf("plugin %q returns an invalid score %v, it should in the range of [%v, %v] after normalizing",
+		name, score, fwk.MinScore, fwk.MaxScore)
+	p.host.report(Problem{name, config.Score, err, BadAnswer})
+	return fmt.Errorf("applying score defaultWeights on Score plugins: %w", err)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -28,7 +29,8 @@ func (a adapter) Wakes() []plugin.Wake { return a.h.wakes }
 // anyEvent wakes the pods of a plugin that does not implement EnqueueExtensions.
 var anyEvent = []plugin.Wake{{Event: plugin.Event{Resource: plugin.Wildcard, Action: plugin.All}}}
 
-// register calls EventsToRegister. An event of a resource that kumiki does not watch is reported, and wakes no pod.
+// register calls EventsToRegister. Resources besides those of the scheduler are noted, to be watched; an event of a
+// resource that cannot be watched is reported, and wakes no pod.
 func (h *hosted) register() ([]plugin.Wake, error) {
 	extensions, names := h.plugin.(fwk.EnqueueExtensions)
 	if !names {
@@ -45,9 +47,12 @@ func (h *hosted) register() ([]plugin.Wake, error) {
 		if event.Action == 0 || e.Event.ActionType < 0 || e.Event.ActionType > fwk.All {
 			return nil, fmt.Errorf("event of %s has the unknown action %d", event.Resource, e.Event.ActionType)
 		}
-		if !slices.Contains(known, event.Resource) {
-			h.profile.host.report(h.name, config.PreEnqueue, fmt.Errorf("it registers for events of %q, which are not "+
-				"watched: pods that it rejects wait for another event, or until they are flushed", event.Resource))
+		if isOther(event.Resource) {
+			h.profile.host.others[event.Resource] |= event.Action
+		} else if !slices.Contains(known, event.Resource) {
+			h.profile.host.report(Problem{h.name, config.PreEnqueue, fmt.Errorf("it registers for events of %q, which "+
+				"are not watched: pods that it rejects wait for another event, or until they are flushed",
+				event.Resource), Misused})
 			continue
 		}
 		wakes = append(wakes, plugin.Wake{Event: event, Hint: h.hint(e)})
@@ -67,7 +72,8 @@ func (h *hosted) hint(e fwk.ClusterEventWithHint) func(*cluster.Pod, plugin.Chan
 		}
 		was, is := objects(ch)
 		hint := plugin.QueueHint
-		failed := guard(func() {
+		lent := loan{objects: [3]runtime.Object{pod, asObject(was), asObject(is)}}
+		failed := h.guard(config.PreEnqueue, lent, func() {
 			if e.PreQueueingHintFn != nil && !selects(e.PreQueueingHintFn, pod, was, is) {
 				hint = plugin.SkipHint
 				return
@@ -81,7 +87,8 @@ func (h *hosted) hint(e fwk.ClusterEventWithHint) func(*cluster.Pod, plugin.Chan
 			}
 		})
 		if failed != nil {
-			h.broken(config.PreEnqueue, fmt.Errorf("hint for %s%s: %w", e.Event.Resource, e.Event.ActionType, failed))
+			h.broken(config.PreEnqueue, Panicked,
+				fmt.Errorf("hint for %s%s: %w", e.Event.Resource, e.Event.ActionType, failed))
 			return plugin.QueueHint
 		}
 		return hint
