@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -60,5 +62,15 @@ func (w *World) ResourceNames() []v1.ResourceName {
 	for i := range out {
 		out[i] = w.names.Name(resource.ID(i))
 	}
+	return out
+}
+
+// At returns the amount of a resource by its place in World.ResourceNames.
+func (v Vector) At(i int) int64 { return v.at(i) }
+
+// Minus returns what is left of v without o.
+func (v Vector) Minus(o Vector) Vector {
+	out := slices.Clone(v)
+	out.add(o, -1)
 	return out
 }

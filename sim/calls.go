@@ -25,6 +25,9 @@ type call struct {
 
 // send sends a call as soon as the limit allows it.
 func (c *calls) send(x call) {
+	if c.s.dead {
+		return
+	}
 	if c.s.w.setup.Ideal {
 		x.do()
 		return
@@ -40,7 +43,11 @@ func (c *calls) send(x call) {
 	if c == &c.s.patches {
 		number |= 1 << 63
 	}
-	latency := w.setup.Model.Call.draw(mix(w.setup.Seed, streamCall, uint64(c.s.index), number))
+	distribution := w.setup.Model.Call
+	if c == &c.s.writes {
+		distribution = w.setup.Model.call(c.inFlight)
+	}
+	latency := distribution.draw(mix(w.setup.Seed, streamCall, uint64(c.s.index), number))
 	w.agenda.add(w.now+latency, c == &c.s.patches, func() {
 		c.inFlight--
 		x.do()
@@ -65,6 +72,9 @@ func (c *calls) recall(r engine.Recall) bool {
 
 // act carries out effects.
 func (s *scheduler) act(effects []engine.Effect) {
+	if s.dead {
+		return
+	}
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Bind:
@@ -76,11 +86,7 @@ func (s *scheduler) act(effects []engine.Effect) {
 			}
 		case engine.Prepare:
 			s.unanswered++
-			s.tally.Unsupported++
-			s.writes.send(call{do: func() {
-				s.answer(engine.WritesDone{Pod: f.Pod, Decision: f.Decision,
-					Message: "the simulator has no volumes and no devices"})
-			}})
+			s.prepare(f, 0)
 		case engine.Evict:
 			s.unanswered++
 			s.evict(f)
@@ -90,6 +96,25 @@ func (s *scheduler) act(effects []engine.Effect) {
 			}
 		}
 	}
+}
+
+// prepare carries out the writes before a bind one after the other, from a number on, and answers with the last one, or
+// with the first that fails.
+func (s *scheduler) prepare(p engine.Prepare, from int) {
+	s.writes.send(call{do: func() {
+		failed, simulated := "the API server is not available", true
+		if s.w.now >= s.failsUntil {
+			failed, simulated = s.w.write(p.Writes[from])
+		}
+		if !simulated {
+			s.tally.Unsupported++
+		}
+		if failed == "" && from+1 < len(p.Writes) {
+			s.prepare(p, from+1)
+			return
+		}
+		s.answer(engine.WritesDone{Pod: p.Pod, Decision: p.Decision, Message: failed})
+	}})
 }
 
 // bind is the API server's handling of a bind: it may be lost before or after it.

@@ -20,6 +20,8 @@ const (
 	streamFate
 	streamKubelet
 	streamStop
+	streamOther // of other packages
+	streamVolume
 )
 
 // mix returns 64 random bits for a seed, a stream and two numbers (SplitMix64's finaliser over each of them).
@@ -125,3 +127,9 @@ func (d Durations) draw(bits uint64) time.Duration {
 	}
 	return time.Duration(out)
 }
+
+// Draw returns the duration for random bits, such as those of Random.
+func (d Durations) Draw(bits uint64) time.Duration { return d.draw(bits) }
+
+// Random returns 64 random bits for a seed and a number, the same on every machine.
+func Random(seed, number uint64) uint64 { return mix(seed, streamOther, number, 0) }

@@ -90,6 +90,7 @@ func (m *Measure) Passing(w *World, to time.Duration) {
 // update computes the bound for what is bound now.
 func (m *Measure) update(w *World) {
 	if m.nodesDirty {
+		m.recount(w)
 		list := make([][]int64, len(w.order))
 		for i, n := range w.order {
 			list[i] = n.Capacity
@@ -111,9 +112,11 @@ func grow(list *[]float64, n int) {
 	}
 }
 
-// NodesChanged counts anew.
-func (m *Measure) NodesChanged(w *World) {
-	m.nodesDirty = true
+// NodesChanged has the nodes counted anew before time passes: once for all that change at one time.
+func (m *Measure) NodesChanged(*World) { m.nodesDirty = true }
+
+// recount counts what the nodes have.
+func (m *Measure) recount(w *World) {
 	m.capacity, m.used, m.nodesUsed = nil, nil, 0
 	for _, n := range w.order {
 		m.capacity.add(n.Capacity, 1)

@@ -22,6 +22,8 @@ type Template struct {
 	labels labels.Set
 	grace  time.Duration
 	shape  *shape // of the measurement; nil until the first pod
+	// ephemeral are the generic ephemeral volumes, for each of which every pod gets a claim of its own.
+	ephemeral []v1.Volume
 }
 
 // defaultGrace is the grace period of pods that state none.
@@ -29,7 +31,8 @@ const defaultGrace = 30 * time.Second
 
 // Template converts a pod object. Its name and UID are those of no pod.
 func (w *World) Template(p *v1.Pod) *Template {
-	t := &Template{record: *w.intake.Pod(p), labels: labels.Set(p.Labels), grace: defaultGrace}
+	t := &Template{record: *w.intake.Pod(p), labels: labels.Set(p.Labels), grace: defaultGrace,
+		ephemeral: ephemeral(p)}
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		t.grace = time.Duration(*g) * time.Second
 	}
@@ -131,6 +134,9 @@ func (w *World) Create(t *Template, n NewPod) *Pod {
 	w.pending++
 	w.changed = w.now
 	w.setup.Observer.Created(w, p)
+	if len(t.ephemeral) > 0 {
+		w.After(w.setup.Model.Controller, func() { w.createClaims(p) })
+	}
 	if n.Node == "" {
 		w.publishPod(p)
 		return p
@@ -190,7 +196,12 @@ func (w *World) put(p *Pod, node string) (overcommits bool) {
 	if p.BoundAt >= 0 {
 		panic(fmt.Sprintf("sim: pod %s is bound a second time", p.Record.Name))
 	}
-	p.change(func(c *cluster.Pod) { c.NodeName, c.Nominated, c.Condition = node, "", cluster.Condition{} })
+	p.change(func(c *cluster.Pod) {
+		c.NodeName, c.Nominated, c.Condition = node, "", cluster.Condition{}
+		if w.setup.Ideal && c.Start == 0 {
+			c.Start = w.record(w.now) // there is no kubelet
+		}
+	})
 	p.BoundAt = w.now
 	w.pending--
 	w.changed = w.now
@@ -319,6 +330,9 @@ func (w *World) remove(p *Pod, how End) {
 		s.see(ev)
 	}
 	w.setup.Observer.Ended(w, p, how)
+	if len(p.Template.ephemeral) > 0 {
+		w.After(w.setup.Model.Controller, func() { w.deleteClaims(p) })
+	}
 	w.healthChanged(p)
 	if !p.Record.Terminating {
 		p.Owner.Leaves(p, how)

@@ -93,6 +93,9 @@ func (m *Measure) Result(w *World, loads []*Workload, why Reason) Result {
 	m.podMetrics(&to, w)
 	m.unitMetrics(&to, w, loads)
 	m.nodeMetrics(&to, w)
+	claims, bound := w.claimCounts()
+	to.count("claims.pending", claims-bound)
+	to.count("claims.bound", bound)
 	for k, i := range ids {
 		m.resourceMetrics(&to, w, out.Resources[k], i)
 	}

@@ -91,7 +91,7 @@ func (w *World) next(until time.Duration) time.Duration {
 		if due, is := s.nextWork(); is {
 			at = min(at, due)
 		}
-		if s.wake > w.now {
+		if s.wake > w.now && !s.dead {
 			at = min(at, s.wake)
 		}
 	}
@@ -107,7 +107,7 @@ func (w *World) pass(to time.Duration) {
 	w.now = to
 	w.setup.Observer.Advanced(w)
 	for _, s := range w.schedulers {
-		if s.busyUntil <= w.now {
+		if s.busyUntil <= w.now && !s.dead {
 			s.tick()
 		}
 	}

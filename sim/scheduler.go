@@ -37,8 +37,8 @@ type Tally struct {
 	// Victims counts requested evictions, Wasted those that did not help.
 	Victims int `json:"evictions"`
 	Wasted  int `json:"wastedEvictions"`
-	// Unsupported counts decisions that need volumes or devices, which are not simulated; Troubles what the scheduler
-	// reported as unexpected.
+	// Unsupported counts decisions that need devices, which are not simulated; Troubles what the scheduler reported as
+	// unexpected.
 	Unsupported int `json:"unsupported"`
 	Troubles    int `json:"troubles"`
 	// Busy is the virtual time that it spent deciding.
@@ -69,11 +69,12 @@ type scheduler struct {
 	unanswered int           // binds, writes and evictions
 	// writes are its binds and evictions, patches the rest of its calls.
 	writes, patches calls
-	tally           Tally
+	tally           *Tally
+	dead            bool // it was killed
 }
 
 func newScheduler(w *World, index int, s Scheduler) *scheduler {
-	out := &scheduler{Scheduler: s, w: w, index: index, engine: s.Make(), tally: Tally{Name: s.Name}}
+	out := &scheduler{Scheduler: s, w: w, index: index, engine: s.Make(), tally: &Tally{Name: s.Name}}
 	out.writes = calls{s: out, limit: w.setup.Model.InFlight}
 	out.patches = calls{s: out, limit: w.setup.Model.InFlight}
 	return out
@@ -95,6 +96,9 @@ func (s *scheduler) wants(p *cluster.Pod) bool {
 
 // see puts an event on its watch.
 func (s *scheduler) see(ev engine.Event) {
+	if s.dead {
+		return
+	}
 	if s.w.setup.Ideal || !s.w.started {
 		s.step(ev)
 		return
@@ -111,6 +115,9 @@ func (s *scheduler) see(ev engine.Event) {
 // answer gives it the outcome of a call.
 func (s *scheduler) answer(ev engine.Event) {
 	s.unanswered--
+	if s.dead {
+		return
+	}
 	if s.w.setup.Ideal {
 		s.step(ev)
 		return
@@ -120,6 +127,9 @@ func (s *scheduler) answer(ev engine.Event) {
 
 // nextWork returns when it has something to do at the earliest, its own wake aside, and false if there is nothing.
 func (s *scheduler) nextWork() (time.Duration, bool) {
+	if s.dead {
+		return 0, false
+	}
 	if s.busyUntil > s.w.now {
 		return s.busyUntil, true
 	}
@@ -131,7 +141,7 @@ func (s *scheduler) nextWork() (time.Duration, bool) {
 
 // turn feeds what has arrived, or runs one cycle, and reports whether there was something to do.
 func (s *scheduler) turn() bool {
-	if s.busyUntil > s.w.now {
+	if s.dead || s.busyUntil > s.w.now {
 		return false
 	}
 	if s.feed() {
@@ -170,13 +180,13 @@ func (s *scheduler) tick() { s.step(engine.Tick{Now: s.w.record(s.w.now)}) }
 // step gives the scheduler an event, and carries out the effects.
 func (s *scheduler) step(ev engine.Event) {
 	var acts []engine.Effect
-	tried, places := 0, false
+	tried, places, path := 0, false, record.Path("")
 	for _, f := range s.engine.Step(ev) {
 		switch f := f.(type) {
 		case engine.Wake:
 			s.wake = time.Duration(f.At - s.w.setup.Epoch)
 		case engine.Decided:
-			tried = max(tried+1, s.decided(f.Decision))
+			tried, path = max(tried+1, s.decided(f.Decision)), f.Decision.Path
 		case engine.Wasted:
 			s.tally.Wasted += f.Pods
 		case engine.Trouble:
@@ -191,7 +201,7 @@ func (s *scheduler) step(ev engine.Event) {
 		s.act(acts)
 		return
 	}
-	cost := time.Duration(max(tried, 1)) * s.w.setup.Model.Decision
+	cost := time.Duration(max(tried, 1)) * s.w.setup.Model.decision(path)
 	s.tally.Attempts += tried
 	s.tally.Busy += cost
 	if s.w.setup.Ideal {

@@ -47,10 +47,15 @@ type Scheduler struct {
 type Model struct {
 	// Decision is what one attempt for one pod takes; an attempt for a gang takes as much for each placement tried.
 	Decision time.Duration
+	// Decisions are other durations of an attempt, for searches that took a path.
+	Decisions map[record.Path]time.Duration // path -> duration
 	// Watch is the delay from a change to the scheduler's sight of it. The order of changes is kept.
 	Watch Durations
 	// Call is the latency of a call to the API server.
 	Call Durations
+	// Calls are other latencies of binds and evictions, by how many are on the way, ascending. Beyond the last, its
+	// latency holds.
+	Calls []CallLatency
 	// InFlight is how many binds and evictions of a scheduler are on the way at a time, and how many status patches; 0
 	// for no limit.
 	InFlight int
@@ -67,6 +72,36 @@ type Model struct {
 	// Detect is the time after which a failed node gets the taint for unreachable nodes, and Remove that after which
 	// its pods are deleted with it.
 	Detect, Remove time.Duration
+	// Volume is the delay with which the volume controller binds a claim to a volume that a scheduler chose, and with
+	// which a provisioner makes one.
+	Volume Durations
+}
+
+// CallLatency is the latency of a call while at most InFlight are on the way, itself included.
+type CallLatency struct {
+	InFlight int
+	Latency  Durations
+}
+
+// call returns the latency of calls while so many are on the way.
+func (m *Model) call(inFlight int) Durations {
+	for _, c := range m.Calls {
+		if inFlight <= c.InFlight {
+			return c.Latency
+		}
+	}
+	if n := len(m.Calls); n > 0 {
+		return m.Calls[n-1].Latency
+	}
+	return m.Call
+}
+
+// decision returns the duration of an attempt whose search took a path.
+func (m *Model) decision(p record.Path) time.Duration {
+	if d, is := m.Decisions[p]; is {
+		return d
+	}
+	return m.Decision
 }
 
 // DefaultModel is a cluster in good health. The values are assumptions, and docs/simulator.md lists them.
@@ -77,6 +112,7 @@ func DefaultModel() Model {
 		Reread: 10 * time.Second, Kubelet: Durations{Shape: Uniform, A: 5 * time.Millisecond, B: 50 * time.Millisecond},
 		Start: Always(time.Second), Stop: Always(time.Second), Controller: 100 * time.Millisecond,
 		Detect: 40 * time.Second, Remove: 300 * time.Second,
+		Volume: Durations{Shape: Uniform, A: 500 * time.Millisecond, B: 3 * time.Second},
 	}
 }
 

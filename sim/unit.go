@@ -41,7 +41,11 @@ func (u *Unit) active() (n int) {
 
 // fill creates the pods that a unit lacks.
 func (u *Unit) fill() {
-	if u.Workload.Kind == Gang && len(u.live) > 0 {
+	switch kind := u.Workload.Kind; {
+	case kind == StatefulSet:
+		u.fillOrdered()
+		return
+	case kind == Gang && len(u.live) > 0:
 		return
 	}
 	for n := u.active(); n < u.wanted(); n++ {
@@ -55,29 +59,41 @@ func (u *Unit) create() {
 	if l.Kind == Pods && u.size == 1 {
 		n.Name = u.Name
 	}
-	draw := func(s stream) uint64 { return mix(w.setup.Seed, s, l.index, uint64(u.number)<<20|uint64(u.made)) }
+	work, fails := u.fate()
 	switch l.Kind {
 	case Gang:
-		n.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation,
-			Namespace: u.template.record.Namespace, Name: u.Name}, Size: u.size}
-	case Pods:
-		n.Work = u.work
-		if u.size > 1 {
-			n.Work = l.Work.draw(draw(streamDuration))
+		if u.size > 1 { // one pod needs no declaration to be placed as a whole
+			n.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation,
+				Namespace: u.template.record.Namespace, Name: u.Name}, Size: u.size}
 		}
-		n.Fails = unit(draw(streamFailure)) < l.FailRate
+	case Pods:
+		n.Work, n.Fails = work, fails
+		if u.size == 1 {
+			n.Work = u.work
+		}
 	default:
-		n.Work = l.Work.draw(draw(streamDuration))
-		n.Fails = unit(draw(streamFailure)) < l.FailRate
+		n.Work, n.Fails = work, fails
 	}
 	u.made++
 	u.live = append(u.live, w.Create(u.template, n))
 }
 
-// Scale changes the number of pods of a ReplicaSet. It deletes the newest pods first.
+// fate draws how long the next pod works, and whether it fails then.
+func (u *Unit) fate() (work time.Duration, fails bool) {
+	l, seed, number := u.Workload, u.w.setup.Seed, uint64(u.number)<<20|uint64(u.made)
+	return l.Work.draw(mix(seed, streamDuration, l.index, number)),
+		unit(mix(seed, streamFailure, l.index, number)) < l.FailRate
+}
+
+// Scale changes the number of pods of a ReplicaSet or a StatefulSet. It deletes the newest pods first, and those with
+// the highest numbers.
 func (u *Unit) Scale(size int) {
 	u.size = max(size, 0)
 	size = u.size
+	if u.Workload.Kind == StatefulSet {
+		u.fill()
+		return
+	}
 	for i := len(u.live) - 1; i >= 0 && u.active() > size; i-- {
 		if i < len(u.live) {
 			u.w.Delete(u.live[i], Deleted)
@@ -112,6 +128,9 @@ func (u *Unit) partial() int {
 // Runs counts a running pod. A gang begins its work with the last of them.
 func (u *Unit) Runs(*Pod) {
 	u.running++
+	if u.Workload.Kind == StatefulSet {
+		u.later()
+	}
 	if u.running < u.wanted() {
 		return
 	}
@@ -191,6 +210,9 @@ func (u *Unit) restart() {
 func (u *Unit) Ended(p *Pod, how End) {
 	if i := slices.Index(u.live, p); i >= 0 {
 		u.live = slices.Delete(u.live, i, i+1)
+	}
+	if u.ordered != nil {
+		u.ordered.drop(p)
 	}
 	switch kind := u.Workload.Kind; {
 	case u.stopped:

@@ -24,8 +24,11 @@ const (
 	// Job runs Size pods at a time until Completions have succeeded. It replaces pods that failed, at most Retries of
 	// them, and those that ended otherwise.
 	Job Kind = "job"
+	// StatefulSet keeps Size pods with names of their own, and their claims: one pod is created after the other, when
+	// the one before runs, and deleted in the opposite order.
+	StatefulSet Kind = "statefulSet"
 	// Gang is Size pods that work only together: the work begins when all run. If one ends before, all are deleted and
-	// created again.
+	// created again. A single pod declares no gang.
 	Gang Kind = "gang"
 )
 
@@ -41,6 +44,10 @@ type Workload struct {
 	Work Durations
 	// FailRate is the share of the pods, or of the runs of a gang, that fail at the end of their work.
 	FailRate float64
+	// Claims are the templates of the claims of a StatefulSet's pods.
+	Claims []v1.PersistentVolumeClaim
+	// Parallel lets a StatefulSet create and delete all its pods at once.
+	Parallel bool
 	// Retries is how many failures a Job or a gang survives.
 	Retries int
 	// Count is the number of units; 0 means 1, below 0 none. The first is created at First, the next
@@ -106,8 +113,9 @@ type Unit struct {
 	won      int    // pods that succeeded
 	failures int
 	stopped  bool
-	waiting  bool // a change of its pods is requested
-	counted  int  // its part of World.partial
+	waiting  bool     // a change of its pods is requested
+	counted  int      // its part of World.partial
+	ordered  *ordered // of a StatefulSet; else nil
 }
 
 // CreateUnit creates a unit with so many pods now. work is for gangs.
@@ -143,15 +151,20 @@ func (w *World) unitTemplate(u *Unit) *Template {
 		yes := true
 		owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: u.Name, UID: types.UID(u.Name),
 			Controller: &yes}
-		if l.Kind == ReplicaSet {
+		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"unit": u.Name}}
+		meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: u.Name, UID: types.UID(u.Name)}
+		switch l.Kind {
+		case ReplicaSet:
 			owner.APIVersion, owner.Kind = "apps/v1", "ReplicaSet"
-			w.SetObject(&appsv1.ReplicaSet{
-				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: u.Name, UID: types.UID(u.Name)},
-				Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{
-					MatchLabels: map[string]string{"unit": u.Name}}},
-			})
+			w.SetObject(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector}})
+		case StatefulSet:
+			owner.APIVersion, owner.Kind = "apps/v1", "StatefulSet"
+			w.SetObject(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}})
 		}
 		p.OwnerReferences = []metav1.OwnerReference{owner}
+	}
+	if l.Kind == StatefulSet {
+		u.ordered = &ordered{pod: p, templates: map[int]*Template{}}
 	}
 	return w.Template(p)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -34,8 +36,10 @@ type World struct {
 	schedulers []*scheduler
 	budgets    []*budget
 	changed    time.Duration // when a pod or node changed last, but for statuses of waiting pods
-	partial    int           // pods of gangs that have a node while their gang is not whole
-	started    bool          // the initial lists are complete
+	storage    storageObjects
+	objects    map[objectID]cluster.Object // kind and key -> newest version of an object other than pods and nodes
+	partial    int                         // pods of gangs that have a node while their gang is not whole
+	started    bool                        // the initial lists are complete
 }
 
 // New returns a World without nodes and pods, at time 0.
@@ -50,7 +54,9 @@ func New(setup Setup) *World {
 		setup.Epoch = Epoch
 	}
 	w := &World{setup: setup, names: resource.NewNames(), intake: convert.NewIntake(),
-		pods: map[cluster.UID]*Pod{}, nodes: map[string]*Node{}}
+		pods: map[cluster.UID]*Pod{}, nodes: map[string]*Node{}, storage: storageObjects{
+			claims: map[cluster.ObjectKey]*v1.PersistentVolumeClaim{}, volumes: map[string]*v1.PersistentVolume{},
+			classes: map[string]StorageClass{}}, objects: map[objectID]cluster.Object{}}
 	for i, s := range setup.Schedulers {
 		w.schedulers = append(w.schedulers, newScheduler(w, i, s))
 	}
@@ -97,14 +103,20 @@ func (w *World) publish(ev engine.Event) {
 // SetObject creates or changes an object other than a pod or node.
 func (w *World) SetObject(obj cluster.Object) {
 	obj.SetResourceVersion(w.nextVersion())
-	w.publish(engine.ObjectSet{Object: obj})
+	w.ShowObject(obj)
 }
 
 // ShowObject creates or changes such an object whose version was set before.
-func (w *World) ShowObject(obj cluster.Object) { w.publish(engine.ObjectSet{Object: obj}) }
+func (w *World) ShowObject(obj cluster.Object) {
+	w.objects[objectID{cluster.KindOf(obj), cluster.KeyOf(obj)}] = obj
+	w.publish(engine.ObjectSet{Object: obj})
+	w.keepStorage(obj)
+}
 
 // DropObject deletes an object other than a pod or node.
 func (w *World) DropObject(kind cluster.Kind, key cluster.ObjectKey) {
+	delete(w.objects, objectID{kind, key})
+	w.dropStorage(kind, key)
 	w.publish(engine.ObjectGone{Kind: kind, Key: key})
 }
 
@@ -126,6 +138,9 @@ func (w *World) Start() {
 	w.started = true
 }
 
+// Started reports whether the initial lists are complete.
+func (w *World) Started() bool { return w.started }
+
 // Binding returns how many pods have a node in a scheduler and no outcome of their bind.
 func (w *World) Binding() (n int) {
 	for _, s := range w.schedulers {
@@ -138,7 +153,7 @@ func (w *World) Binding() (n int) {
 func (w *World) Tallies() []Tally {
 	out := make([]Tally, len(w.schedulers))
 	for i, s := range w.schedulers {
-		out[i] = s.tally
+		out[i] = *s.tally
 	}
 	return out
 }
@@ -148,6 +163,13 @@ func (w *World) Freeze(scheduler int, until time.Duration) {
 	s := w.schedulers[scheduler]
 	s.frozenUntil = max(s.frozenUntil, until)
 	w.At(until, func() { w.changed = w.now })
+}
+
+// Relist is Freeze for a watch that is lost: then the scheduler reads lists, and sees of each object the newest version
+// alone, or that it is gone.
+func (w *World) Relist(scheduler int, until time.Duration) {
+	w.Freeze(scheduler, until)
+	w.At(until, func() { w.schedulers[scheduler].relist() })
 }
 
 // FailCalls makes each bind of every scheduler fail until a time, as an API server that is down.

@@ -293,6 +293,25 @@ func TestGangRestartsWhole(t *testing.T) {
 	r.expect(t, map[string]float64{"pods.created": 8, "pods.succeeded": 4, "gangs.started": 1, "units.finished": 1})
 }
 
+// TestGangOfOnePod: a gang of one pod declares none, and is created again when its node goes.
+func TestGangOfOnePod(t *testing.T) {
+	s := newStage(1, DefaultModel(), 1, kumiki("a"))
+	l := s.load(&Workload{Name: "w", Kind: Gang, Pod: asking("1", 0), Size: 1, Work: Always(10 * time.Minute)})
+	pair := s.load(&Workload{Name: "v", Kind: Gang, Pod: asking("1", 0), Size: 2, Work: Always(time.Minute)})
+	s.w.At(time.Minute, func() {
+		if l.units[0].live[0].Record.Gang != nil || pair.units[0].live[0].Record.Gang == nil {
+			t.Errorf("one pod declares gang %v, two declare %v", l.units[0].live[0].Record.Gang,
+				pair.units[0].live[0].Record.Gang)
+		}
+		s.w.Remove(s.w.Node("n0"))
+	})
+	s.w.At(2*time.Minute, func() { s.w.AddNode(node("n1", "4")) })
+	r := s.run(2 * time.Hour)
+	if u := l.units[0]; u.Restarts != 1 || u.Finished < 0 {
+		t.Errorf("the pod was created again %d times, and finished at %v (%s)", u.Restarts, u.Finished, r.Reason)
+	}
+}
+
 // TestGangWaitsForAll: a gang of three pods of 2 cores has no place for the third, and none of it is bound.
 func TestGangWaitsForAll(t *testing.T) {
 	s := newStage(1, DefaultModel(), 1, kumiki("a"))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound owns limits that no scheduler can pass, whatever it decides: a result is shown beside them. They relax
-// the problem, so the distance from a bound is not the distance from the optimum.
 package bound
 
 import (

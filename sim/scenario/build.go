@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/sim"
 )
 
@@ -55,8 +56,16 @@ func (f *File) Start(seed uint64, schedulers []sim.Scheduler) (*Run, error) {
 		}
 	}
 	r.World = sim.New(setup)
+	if f.KeepFull {
+		r.World.Intake().KeepFull()
+	}
 	r.World.SetObject(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1.NamespaceDefault,
 		Labels: map[string]string{v1.LabelMetadataName: v1.NamespaceDefault}}})
+	for i := range f.Storage {
+		c := &f.Storage[i]
+		r.World.AddClass(sim.StorageClass{Name: c.Name, Immediate: c.Immediate, Static: c.PerNode > 0,
+			Topology: c.Topology})
+	}
 	for _, g := range f.Nodes {
 		r.addNodes(g, g.Count)
 	}
@@ -161,6 +170,19 @@ func (m *Model) resolve() sim.Model {
 	override(&out.Controller, m.Controller)
 	override(&out.Detect, m.Detect)
 	override(&out.Remove, m.Remove)
+	override(&out.Volume, m.Volume)
+	if d := m.Decisions; d != nil {
+		out.Decisions = map[record.Path]time.Duration{}
+		for path, v := range map[record.Path]*time.Duration{ // order: each path by itself
+			record.Ranked: d.Ranked, record.Grouped: d.Grouped, record.Scanned: d.Scanned} {
+			if v != nil {
+				out.Decisions[path] = *v
+			}
+		}
+	}
+	for _, c := range m.Calls {
+		out.Calls = append(out.Calls, sim.CallLatency{InFlight: c.InFlight, Latency: c.Latency})
+	}
 	if m.FailedBinds != nil {
 		out.Failed = float64(*m.FailedBinds)
 	}
@@ -193,6 +215,7 @@ func (r *Run) addNodes(g NodeGroup, count int) {
 		n.Spec.Taints = g.Taints
 		n.Status.Allocatable = g.Capacity
 		r.World.AddNode(n)
+		r.addVolumes(n)
 	}
 }
 
@@ -208,6 +231,47 @@ func (b Budget) object() policyv1.PodDisruptionBudget {
 		out.Spec.MaxUnavailable = &v
 	}
 	return out
+}
+
+// addVolumes adds the volumes that a new node has.
+func (r *Run) addVolumes(n *v1.Node) {
+	for i := range r.file.Storage {
+		c := &r.file.Storage[i]
+		if c.PerNode > 0 && matches(n.Labels, c.Labels) {
+			for k := range c.PerNode {
+				r.World.AddVolume(fmt.Sprintf("%s-%s-%d", c.Name, n.Name, k), c.Name, *c.Size, n.Name)
+			}
+		}
+	}
+}
+
+// matches reports whether labels have all that are wanted.
+func matches(labels, want map[string]string) bool {
+	for k, v := range want { // order: a conjunction
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// addClaims gives each pod of a workload a claim: those of StatefulSets outlive their pods, the others are generic
+// ephemeral volumes.
+func (l *Workload) addClaims(to *sim.Workload) {
+	to.Parallel = l.Parallel
+	for i := range l.Claims {
+		c := &l.Claims[i]
+		spec := v1.PersistentVolumeClaimSpec{StorageClassName: &c.Class,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: *c.Size}}}
+		if to.Kind == sim.StatefulSet {
+			to.Claims = append(to.Claims, v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: c.Name},
+				Spec: spec})
+			continue
+		}
+		to.Pod.Spec.Volumes = append(to.Pod.Spec.Volumes, v1.Volume{Name: c.Name, VolumeSource: v1.VolumeSource{
+			Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{Spec: spec}}}})
+	}
 }
 
 // load converts a workload.
@@ -238,17 +302,14 @@ func (l *Workload) load() *sim.Workload {
 		p.Spec.Containers[0].Resources.Requests = l.Requests
 	}
 	out.Pod = p
+	l.addClaims(out)
 	return out
 }
 
 // pick returns the nodes of a selection.
 func (r *Run) pick(s Selection) (list []*sim.Node) {
 	for _, n := range r.World.Nodes() {
-		fits := true
-		for k, v := range s.Labels { // order: a conjunction
-			fits = fits && n.Record.Labels[k] == v
-		}
-		if fits && (s.Count == 0 || len(list) < s.Count) {
+		if matches(n.Record.Labels, s.Labels) && (s.Count == 0 || len(list) < s.Count) {
 			list = append(list, n)
 		}
 	}
@@ -292,14 +353,27 @@ func (r *Run) happen(e Event) {
 			}
 		}
 	}
-	if z := e.FreezeWatch; z != nil {
-		for i, t := range r.World.Tallies() {
-			if z.Scheduler == "" || t.Name == z.Scheduler || strings.HasPrefix(t.Name, z.Scheduler+"-") {
-				r.World.Freeze(i, r.World.Now()+z.For)
-			}
+	r.stop(e.FreezeWatch, func(i int, long time.Duration) {
+		if e.FreezeWatch.Relist {
+			r.World.Relist(i, r.World.Now()+long)
+			return
 		}
-	}
+		r.World.Freeze(i, r.World.Now()+long)
+	})
+	r.stop(e.Kill, r.World.Kill)
 	if o := e.FailCalls; o != nil {
 		r.World.FailCalls(r.World.Now() + o.For)
+	}
+}
+
+// stop stops the schedulers that an event names.
+func (r *Run) stop(z *Freeze, how func(scheduler int, long time.Duration)) {
+	if z == nil {
+		return
+	}
+	for i, t := range r.World.Tallies() {
+		if z.Scheduler == "" || t.Name == z.Scheduler || strings.HasPrefix(t.Name, z.Scheduler+"-") {
+			how(i, z.For)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -110,7 +112,9 @@ func apply(w *sim.World, ev engine.Event) {
 			w.Remove(n)
 		}
 	case engine.ObjectSet:
-		w.ShowObject(ev.Object)
+		if !decidedAnew(w, ev.Object) {
+			w.ShowObject(ev.Object)
+		}
 	case engine.ObjectGone:
 		w.DropObject(ev.Kind, ev.Key)
 	case engine.PodSet:
@@ -126,6 +130,21 @@ func apply(w *sim.World, ev engine.Event) {
 			w.Vanish(p, sim.Deleted)
 		}
 	}
+}
+
+// decidedAnew reports whether a recorded version of a claim or a volume follows from a decision of the recording, which
+// is made anew: later versions of a claim, and volumes that were made for one.
+func decidedAnew(w *sim.World, obj cluster.Object) bool {
+	if !w.Started() {
+		return false
+	}
+	switch o := obj.(type) {
+	case *v1.PersistentVolumeClaim:
+		return w.HasClaim(cluster.KeyOf(o))
+	case *v1.PersistentVolume:
+		return o.Spec.ClaimRef != nil
+	}
+	return false
 }
 
 // create creates a pod as it was first seen, without what its scheduler wrote.

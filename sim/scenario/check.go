@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,6 +26,21 @@ func (f *File) check() error {
 	var list []error
 	say := func(at position, format string, a ...any) { list = append(list, at.problem(format, a...)) }
 	f.checkNodes(say)
+	for _, in := range f.Inputs {
+		var err error
+		switch {
+		case (in.CSV == nil) == (in.HeavyTail == nil):
+			err = errors.New("a trace is one of csv and heavyTail")
+		case in.CSV != nil:
+			err = in.CSV.check()
+		default:
+			err = in.HeavyTail.check()
+		}
+		if err != nil {
+			say(in.At_, "%v", err)
+		}
+	}
+	f.checkStorage(say)
 	f.checkWorkloads(say)
 	names := map[string]bool{}
 	for i := range f.Schedulers {
@@ -54,6 +70,11 @@ func (f *File) check() error {
 	for _, text := range f.Assertions {
 		if _, err := ParseAssertion(text); err != nil {
 			list = append(list, fmt.Errorf("assertions: %w", err))
+		}
+	}
+	for i, c := range f.Model.Calls {
+		if c.InFlight < 1 || i > 0 && c.InFlight <= f.Model.Calls[i-1].InFlight {
+			say(c.At_, "calls: inFlight must be at least 1 and ascend, is %d", c.InFlight)
 		}
 	}
 	if n := f.Model.InFlight; n != nil && *n < 0 {
@@ -88,7 +109,47 @@ func (f *File) checkNodes(say sayer) {
 	}
 }
 
-var kinds = []sim.Kind{sim.Pods, sim.ReplicaSet, sim.Job, sim.Gang}
+func (f *File) checkStorage(say sayer) {
+	names := map[string]bool{}
+	for _, c := range f.Storage {
+		switch {
+		case !isName(c.Name):
+			say(c.At_, "a class of storage needs a name of lower case letters, digits, - and .; is %q", c.Name)
+		case names[c.Name]:
+			say(c.At_, "two classes of storage have the name %q", c.Name)
+		case c.PerNode < 0 || c.PerNode > maxVolumes:
+			say(c.At_, "perNode must be from 0 to %d, is %d", maxVolumes, c.PerNode)
+		case c.PerNode > 0 && (c.Immediate || c.Topology != "" || c.Size == nil):
+			say(c.At_, "volumes of nodes need a size; they are bound late, and reached from their node alone")
+		case c.PerNode == 0 && (c.Size != nil || len(c.Labels) > 0):
+			say(c.At_, "size and labels are for volumes of nodes (perNode)")
+		}
+		names[c.Name] = true
+	}
+}
+
+// maxVolumes bounds the volumes of a node.
+const maxVolumes = 1000
+
+func (f *File) checkClaims(l *Workload, say sayer) {
+	names := map[string]bool{}
+	for _, c := range l.Claims {
+		switch {
+		case !isName(c.Name) || names[c.Name]:
+			say(c.At_, "a claim needs a name that no other of the workload has; is %q", c.Name)
+		case c.Size == nil:
+			say(c.At_, "a claim needs a size, such as 10Gi")
+		case !slices.ContainsFunc(f.Storage, func(s Storage) bool { return s.Name == c.Class }):
+			say(c.At_, "there is no class of storage %q", c.Class)
+		}
+		names[c.Name] = true
+	}
+	if l.Parallel && l.Kind != string(sim.StatefulSet) {
+		say(l.At_, "parallel is for kind statefulSet")
+	}
+}
+
+var kinds = []sim.Kind{sim.Pods, sim.ReplicaSet, sim.StatefulSet, sim.Job, sim.Gang}
 
 func (f *File) checkWorkloads(say sayer) {
 	names := map[string]bool{}
@@ -125,13 +186,14 @@ func (f *File) checkWorkloads(say sayer) {
 		if l.Retries != nil && *l.Retries < 0 {
 			say(l.At_, "retries must not be negative")
 		}
+		f.checkClaims(l, say)
 	}
 }
 
 func (f *File) checkEvent(e Event, say sayer) {
 	set := 0
 	for _, is := range []bool{e.FailNodes != nil, e.DrainNodes != nil, e.RemoveNodes != nil, e.TaintNodes != nil,
-		e.AddNodes != nil, e.Scale != nil, e.FreezeWatch != nil, e.FailCalls != nil} {
+		e.AddNodes != nil, e.Scale != nil, e.FreezeWatch != nil, e.FailCalls != nil, e.Kill != nil} {
 		if is {
 			set++
 		}
@@ -143,13 +205,18 @@ func (f *File) checkEvent(e Event, say sayer) {
 		say(e.At_, "addNodes: there is no group of nodes %q", a.Group)
 	}
 	if s := e.Scale; s != nil && !slices.ContainsFunc(f.Workloads, func(l Workload) bool {
-		return l.Name == s.Workload && l.Kind == string(sim.ReplicaSet)
+		return l.Name == s.Workload && (l.Kind == string(sim.ReplicaSet) || l.Kind == string(sim.StatefulSet))
 	}) {
-		say(e.At_, "scale: there is no workload %q of kind replicaSet", s.Workload)
+		say(e.At_, "scale: there is no workload %q of kind replicaSet or statefulSet", s.Workload)
 	}
-	if z := e.FreezeWatch; z != nil && z.Scheduler != "" &&
-		!slices.ContainsFunc(f.Schedulers, func(s Scheduler) bool { return s.Name == z.Scheduler }) {
-		say(e.At_, "freezeWatch: there is no scheduler %q", z.Scheduler)
+	for _, z := range []*Freeze{e.FreezeWatch, e.Kill} {
+		if z != nil && z.Scheduler != "" &&
+			!slices.ContainsFunc(f.Schedulers, func(s Scheduler) bool { return s.Name == z.Scheduler }) {
+			say(e.At_, "there is no scheduler %q", z.Scheduler)
+		}
+	}
+	if e.Kill != nil && e.Kill.Relist {
+		say(e.At_, "killScheduler: relist is for freezeWatch")
 	}
 }
 

@@ -85,6 +85,16 @@ func (d *decoder) special(n *yaml.Node, path string, into reflect.Value) bool {
 		if v, err = share(n.Value); err == nil {
 			into.SetFloat(v)
 		}
+	case apiresource.Quantity:
+		var v apiresource.Quantity
+		if v, err = amount(n.Value); err == nil {
+			into.Set(reflect.ValueOf(v))
+		}
+	case Tail:
+		var v Tail
+		if v, err = tail(n.Value); err == nil {
+			into.Set(reflect.ValueOf(v))
+		}
 	case v1.ResourceList:
 		d.amounts(n, path, into)
 		return true
@@ -196,17 +206,26 @@ func (d *decoder) amounts(n *yaml.Node, path string, into reflect.Value) {
 	out := v1.ResourceList{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		q, err := apiresource.ParseQuantity(value.Value)
-		if err == nil && q.Sign() < 0 {
-			err = errors.New("must not be negative")
-		}
+		q, err := amount(value.Value)
 		if err != nil {
-			d.problem(value, "%s.%s: %q is no amount: %v", path, key.Value, value.Value, err)
+			d.problem(value, "%s.%s: %v", path, key.Value, err)
 			continue
 		}
 		out[v1.ResourceName(key.Value)] = q
 	}
 	into.Set(reflect.ValueOf(out))
+}
+
+// amount parses an amount that is not negative.
+func amount(text string) (apiresource.Quantity, error) {
+	q, err := apiresource.ParseQuantity(text)
+	if err == nil && q.Sign() < 0 {
+		err = errors.New("must not be negative")
+	}
+	if err != nil {
+		return q, fmt.Errorf("%q is no amount: %w", text, err)
+	}
+	return q, nil
 }
 
 // api fills a type of the Kubernetes API, strictly.

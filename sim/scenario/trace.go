@@ -45,14 +45,24 @@ func readTable(in io.Reader, columns ...string) (*table, error) {
 	if len(all) == 0 {
 		return nil, errors.New("reading CSV: the file is empty")
 	}
-	t := &table{columns: map[string]int{}, rows: all[1:]}
-	for i, name := range all[0] {
+	t, err := newTable(all[0], columns...)
+	if err != nil {
+		return nil, err
+	}
+	t.rows = all[1:]
+	return t, nil
+}
+
+// newTable returns a table without rows of a file with a line of names, which must have the columns.
+func newTable(head []string, columns ...string) (*table, error) {
+	t := &table{columns: map[string]int{}}
+	for i, name := range head {
 		t.columns[name] = i
 	}
 	for _, name := range columns {
 		if _, is := t.columns[name]; !is {
 			return nil, fmt.Errorf("reading CSV: there is no column %q; the columns are %s", name,
-				strings.Join(all[0], ", "))
+				strings.Join(head, ", "))
 		}
 	}
 	return t, nil
@@ -74,6 +84,21 @@ func (t *table) number(row []string, column string) (float64, error) {
 		return 0, fmt.Errorf("%s is too large", column)
 	}
 	return v, nil
+}
+
+// whole returns a cell that must hold a whole number of at least and at most so much; least if there is no such column.
+func (t *table) whole(row []string, column string, least, most int) (int, error) {
+	if column == "" {
+		return least, nil
+	}
+	v, err := t.number(row, column)
+	switch {
+	case err != nil:
+		return 0, err
+	case v != math.Trunc(v) || v < float64(least) || v > float64(most):
+		return 0, fmt.Errorf("%s is no whole number from %d to %d", column, least, most)
+	}
+	return int(v), nil
 }
 
 // item is a row of a trace.
@@ -266,7 +291,7 @@ func (r *Rows) Length() (last time.Duration) {
 }
 
 // Load adds the nodes, and requests the arrivals from the first one on.
-func (r *Rows) Load(w *sim.World, _ int) ([]*sim.Workload, error) {
+func (r *Rows) Load(w *sim.World, index int) ([]*sim.Workload, error) {
 	for _, n := range r.nodes {
 		w.AddNode(n)
 	}
@@ -274,6 +299,9 @@ func (r *Rows) Load(w *sim.World, _ int) ([]*sim.Workload, error) {
 	copied := map[*sim.Workload]*sim.Workload{} // of the trace -> of this run
 	for i, l := range r.loads {
 		one := *l
+		if index > 0 { // the names of another trace, or of workloads, are not to be used twice
+			one.Name = fmt.Sprintf("trace-%d-%s", index, l.Name)
+		}
 		loads[i], copied[l] = &one, &one
 	}
 	var next func(i int)
