@@ -105,7 +105,10 @@ func (p *Profile) readMetrics(b *bundle.Reader) (*twoScrapes, error) {
 		const why = "the scheduler's metrics have no process_cpu_seconds_total: it exists on Linux and Windows only"
 		p.Unknown["process"], p.Unknown["unattributed"] = why, why
 	}
-	p.Attempts = t.attempts()
+	attempts, ok := t.attempts()
+	if p.Attempts = attempts; !ok {
+		p.Unknown["attempts"] = "the scheduler's counter of attempts fell during the recording, or is no count"
+	}
 	return &t, nil
 }
 

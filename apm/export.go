@@ -148,6 +148,8 @@ type (
 func (x *Stacks) WriteSpeedscope(w io.Writer) error {
 	f := speedscopeFile{Schema: "https://www.speedscope.app/file-format-schema.json", Exporter: "kumiki",
 		Name: "scheduler, " + x.began.Format(time.RFC3339), Profiles: []speedscopeProfile{}}
+	f.Shared.Frames = []speedscopeFrame{} // without samples too, the schema wants a list
+
 	frames := map[string]int{} // function -> index in the shared frames
 	index := func(name string) int {
 		i, known := frames[name]

@@ -5,6 +5,10 @@ package apm
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +23,25 @@ func lanesSum(p *Profile) (sum time.Duration) {
 		}
 	}
 	return sum
+}
+
+// checkToolPprof has go tool pprof read the profile: each of its sample types, by function and as text.
+func checkToolPprof(t *testing.T, x *Stacks) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "profile.pb.gz")
+	if err := os.WriteFile(file, written(t, x.WritePprof), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, index := range []string{"samples", "cpu", "runnable", "blocked"} {
+		out, err := exec.Command("go", "tool", "pprof", "-top", "-sample_index="+index, file).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "Type: "+index) {
+			t.Errorf("go tool pprof -sample_index=%s: %v\n%s", index, err, out)
+		}
+	}
+	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=lane=other", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "apm.spin") {
+		t.Errorf("go tool pprof -tagfocus=lane=other: %v\n%s", err, out)
+	}
 }
 
 // checkPprof reads the profile with pprof's package. Its CPU time is that of the lanes, rounded for each stack.
@@ -46,25 +69,54 @@ func checkPprof(t *testing.T, x *Stacks, p *Profile) {
 	}
 }
 
+// speedscopeSchema has the fields of speedscope's schema, for profiles of samples. Those that must be there are pointers
+// or lists.
+type speedscopeSchema struct {
+	Schema string `json:"$schema"`
+	Shared *struct {
+		Frames []struct {
+			Name, File string
+			Line, Col  int
+		}
+	}
+	Profiles []struct {
+		Type, Name, Unit     string
+		StartValue, EndValue *int64
+		Samples              [][]int
+		Weights              []int64
+	}
+	Name, Exporter     string
+	ActiveProfileIndex int
+}
+
+// readSpeedscope reads an export; a field that the schema does not have is an error.
+func readSpeedscope(t *testing.T, x *Stacks) (f speedscopeSchema) {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(written(t, x.WriteSpeedscope)))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&f); err != nil {
+		t.Fatalf("speedscope: %v", err)
+	}
+	return f
+}
+
+// TestExportsWithoutSamples: the lists that speedscope's schema requires are there, and pprof reads a profile without
+// samples.
+func TestExportsWithoutSamples(t *testing.T) {
+	x := &Stacks{}
+	if f := readSpeedscope(t, x); f.Shared == nil || f.Shared.Frames == nil || f.Profiles == nil {
+		t.Errorf("speedscope: a list is missing: %+v", f)
+	}
+	if _, err := profile.Parse(bytes.NewReader(written(t, x.WritePprof))); err != nil {
+		t.Errorf("pprof: %v", err)
+	}
+}
+
 // checkSpeedscope checks what the schema requires: profiles with type, name, unit, start and end, as many weights as
 // samples, frames with names, and indexes within the frames.
 func checkSpeedscope(t *testing.T, x *Stacks, p *Profile) {
 	t.Helper()
-	var f struct {
-		Schema string `json:"$schema"`
-		Shared *struct {
-			Frames []struct{ Name string }
-		}
-		Profiles []struct {
-			Type, Name, Unit     string
-			StartValue, EndValue *int64
-			Samples              [][]int
-			Weights              []int64
-		}
-	}
-	if err := json.Unmarshal(written(t, x.WriteSpeedscope), &f); err != nil {
-		t.Fatal(err)
-	}
+	f := readSpeedscope(t, x)
 	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || f.Shared == nil || len(f.Profiles) == 0 {
 		t.Fatalf("speedscope: %+v", f)
 	}

@@ -120,28 +120,36 @@ func (t twoScrapes) restarted() bool {
 func (t twoScrapes) delta(name string, orZero bool) (float64, bool) {
 	a, hadA := t.before.value(name)
 	b, hadB := t.after.value(name)
-	if !hadB || !hadA && !orZero || b < a {
-		return 0, false
+	if grew := b - a; hadB && (hadA || orZero) && grew >= 0 && !math.IsInf(grew, 1) {
+		return grew, true
 	}
-	return b - a, true
+	return 0, false // also if it is no number
 }
 
-// attempts returns the growth of schedule_attempts_total by result, in the order in which the scheduler lists them.
-func (t twoScrapes) attempts() []Attempt {
+// attempts returns the growth of schedule_attempts_total by result, in the order in which the scheduler lists them. It
+// returns false if one fell, or grew by more than can be counted.
+func (t twoScrapes) attempts() ([]Attempt, bool) {
 	const name = "scheduler_schedule_attempts_total"
 	var list []Attempt
+	var grew []float64     // of each in list
 	at := map[string]int{} // result -> index in list
 	add := func(all []series, sign float64) {
 		for _, s := range all {
 			result := s.label("result")
 			if _, known := at[result]; !known {
 				at[result] = len(list)
-				list = append(list, Attempt{Result: result})
+				list, grew = append(list, Attempt{Result: result}), append(grew, 0)
 			}
-			list[at[result]].Count += int64(sign * s.value)
+			grew[at[result]] += sign * s.value
 		}
 	}
 	add(t.after[name], 1)
 	add(t.before[name], -1)
-	return list
+	for i, n := range grew {
+		if !(n >= 0 && n < 1<<53) { // also if it is no number
+			return nil, false
+		}
+		list[i].Count = int64(n)
+	}
+	return list, true
 }

@@ -27,6 +27,9 @@ type Profile struct {
 	Attempts   []Attempt `json:"attempts,omitempty"`
 	// Work is what kumiki's core did during the recording; nil for another scheduler.
 	Work *record.WorkReport `json:"work,omitempty"`
+	// Regret is by how much the nodes that were chosen score below the best ones. Analyze does not set it, because it
+	// takes a replay; nil if it is not known.
+	Regret *record.Regret `json:"regret,omitempty"`
 	// Unknown are the values that are nil: name of the value -> reason.
 	Unknown map[string]string `json:"unknown,omitempty"`
 	// Notes are what a reader must know to interpret the values.
@@ -44,7 +47,10 @@ type CPU struct {
 	Samples int           `json:"samples"`
 	// Factor is by what executing time is multiplied to get CPU time, over all lanes; nil without CPU samples.
 	Factor *float64 `json:"factor,omitempty"`
-	// Unattributed is Process minus the sum of the lanes. It may be negative by the error of sampling.
+	// Corrected is by how much lanes that are estimated from samples were changed, in all, to fit Process: it is within
+	// two standard errors of the samples. Nil if nothing was compared.
+	Corrected *time.Duration `json:"correctedNs,omitempty"`
+	// Unattributed is Process minus the sum of the lanes: what is not an error of sampling. It may be negative.
 	Unattributed *time.Duration `json:"unattributedNs,omitempty"`
 }
 

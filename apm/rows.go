@@ -35,6 +35,16 @@ func (p *Profile) setRows(t *tracker, allocated map[string]int64) {
 		lanes[key.lane].add(g)
 	}
 	factors := p.laneFactors(lanes)
+	goroutines := time.Duration(0)
+	for lane, s := range lanes { // order: a sum
+		if cpu := p.scaled(s.executing(), factors[lane]); cpu != nil {
+			goroutines += *cpu
+		}
+	}
+	fit := p.reconcile(goroutines, t.samples-t.noGo.samples, t.noGo.samples)
+	for lane := range factors {
+		factors[lane] *= fit.goroutines
+	}
 	for key, g := range t.groups {
 		row := g.row(cmp.Or(key.start, string(UnknownLane)), key.lane)
 		row.CPU = p.scaled(g.executing(), factors[key.lane])
@@ -56,7 +66,7 @@ func (p *Profile) setRows(t *tracker, allocated map[string]int64) {
 			s.add(t.noGo)
 			row.Samples = s.samples
 			if row.CPU != nil {
-				*row.CPU += time.Duration(t.noGo.samples) * Period
+				*row.CPU += fit.outside
 			}
 		}
 		p.Lanes = append(p.Lanes, row)

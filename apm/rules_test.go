@@ -212,6 +212,38 @@ func TestFewSamplesDoNotLetLanesExceedTheProcess(t *testing.T) {
 	}
 }
 
+// TestSamplesAreCorrectedByTheProcess: an error of sampling is divided among what was sampled, and what is more than that
+// stays unattributed.
+func TestSamplesAreCorrectedByTheProcess(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		process, executing  time.Duration
+		factor              float64
+		samples, noGo       int
+		goroutines, outside time.Duration
+	}{
+		"goroutines alone are exact":       {439 * ms, 238 * ms, 1, 38, 14, 238 * ms, 201 * ms},
+		"too much for 14 samples":          {500 * ms, 238 * ms, 1, 38, 14, 238 * ms, 214833 * time.Microsecond},
+		"without a sample outside":         {250 * ms, 238 * ms, 1, 24, 0, 238 * ms, 12 * ms},
+		"a single period without samples":  {290 * ms, 238 * ms, 1, 24, 0, 238 * ms, 20 * ms},
+		"less than the samples show":       {300 * ms, 238 * ms, 1, 38, 14, 238 * ms, 65167 * time.Microsecond},
+		"contended, divided by samples":    {4200 * ms, 10 * time.Second, 0.3, 400, 100, 3150 * ms, 1050 * ms},
+		"contended, more than their error": {6000 * ms, 10 * time.Second, 0.3, 400, 100, 3300 * ms, 1100 * ms},
+		"equal":                            {4000 * ms, 10 * time.Second, 0.3, 400, 100, 3000 * ms, 1000 * ms},
+	} {
+		p := &Profile{CPU: CPU{Process: &c.process, Factor: &c.factor, Executing: c.executing, Samples: c.samples}}
+		before := time.Duration(float64(c.executing) * c.factor)
+		r := p.reconcile(before, c.samples-c.noGo, c.noGo)
+		goroutines := time.Duration(float64(before) * r.goroutines)
+		if (goroutines-c.goroutines).Abs() > time.Microsecond || (r.outside-c.outside).Abs() > time.Microsecond {
+			t.Errorf("%s: goroutines %v, outside %v; want %v, %v", name, goroutines, r.outside, c.goroutines, c.outside)
+		}
+		if all := goroutines + r.outside - before - time.Duration(c.noGo)*Period; (*p.CPU.Corrected - all).Abs() > time.Microsecond {
+			t.Errorf("%s: corrected by %v, want %v", name, *p.CPU.Corrected, all)
+		}
+	}
+}
+
 // TestContendedLanesFollowTheirSamples: where threads waited for a CPU, a lane with more samples than expected gets more
 // CPU time, and the sum is the same. Where they did not, samples change nothing.
 func TestContendedLanesFollowTheirSamples(t *testing.T) {
@@ -279,9 +311,18 @@ func TestMetricsAreDifferencesOfTwoScrapes(t *testing.T) {
 	if two.restarted() || !(twoScrapes{read(before), read(strings.Replace(before, "1.7e9", "1.8e9", 1))}).restarted() {
 		t.Error("a restart is not what the start time shows")
 	}
-	got := two.attempts()
-	if len(got) != 2 || got[0] != (Attempt{"scheduled", 4}) || got[1] != (Attempt{"error", 0}) {
+	got, ok := two.attempts()
+	if !ok || len(got) != 2 || got[0] != (Attempt{"scheduled", 4}) || got[1] != (Attempt{"error", 0}) {
 		t.Errorf("attempts %v", got)
+	}
+	if got, ok := (twoScrapes{read(after), read(before)}).attempts(); ok {
+		t.Errorf("a counter of attempts that fell gives %v", got)
+	}
+	huge := read("process_cpu_seconds_total 1e308\nprocess_cpu_seconds_total{a=\"b\"} 1e308\n")
+	for _, from := range []scrape{huge, read("process_cpu_seconds_total 0\n")} {
+		if d, ok := (twoScrapes{from, huge}).delta("process_cpu_seconds_total", false); ok {
+			t.Errorf("the difference of numbers that are too large is %v", d)
+		}
 	}
 	for _, bad := range []string{"process_cpu_seconds_total", "process_cpu_seconds_total x", "go_info{a=\"b\" 1",
 		"process_cpu_seconds_total NaN", "go_info " + strings.Repeat("9", maxMetricLine+1)} {

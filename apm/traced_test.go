@@ -338,7 +338,7 @@ func TestADamagedTraceIsAnError(t *testing.T) {
 	}
 }
 
-// TestExports: pprof's own reader and the required fields of speedscope's schema.
+// TestExports: pprof's own reader, go tool pprof, and the required fields of speedscope's schema.
 func TestExports(t *testing.T) {
 	b := traced(t, threeKinds)
 	x, err := ReadStacks(b)
@@ -347,6 +347,7 @@ func TestExports(t *testing.T) {
 	}
 	p := analyzed(t, b)
 	checkPprof(t, x, p)
+	checkToolPprof(t, x)
 	checkSpeedscope(t, x, p)
 }
 

@@ -61,6 +61,9 @@ func checkWork(w *record.WorkReport) error {
 			return errors.New("more Steps are measured than there are, or a time is negative")
 		}
 	}
+	if e := w.Exact; e != nil && (e.CPU < 0 || e.Cycles > math.MaxInt64 || e.Readings > math.MaxInt64) {
+		return errors.New("a time or number of readings of the clock is negative")
+	}
 	for _, p := range w.Plugins {
 		names = append(names, p.Plugin, p.Point)
 		if p.CPU < 0 {

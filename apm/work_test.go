@@ -47,6 +47,8 @@ func TestWorkThatContradictsItself(t *testing.T) {
 		"negative CPU":           {`"cpuNs": 4000`, `"cpuNs": -4000`},
 		"negative plugin":        {`"cpuNs": 100`, `"cpuNs": -100`},
 		"measured wake-ups more": {`"measured": 3`, `"measured": 4`},
+		"negative readings":      {`"waste"`, `"exact": {"cycles": 1, "readings": -1}, "waste"`},
+		"negative exact CPU":     {`"waste"`, `"exact": {"cycles": 1, "cpuNs": -1}, "waste"`},
 		"scans":                  {`"fullScans": 4`, `"fullScans": 6`},
 		"escape code":            {`"NodeAdd"`, `"\u001b[2J"`},
 		"long name":              {`"NodeAdd"`, `"` + strings.Repeat("x", 300) + `"`},

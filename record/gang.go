@@ -144,4 +144,8 @@ type GangHold struct {
 	Nodes []string `json:"nodes"` // sorted
 	Since Time     `json:"since"`
 	Until Time     `json:"until"`
+	// Start is the earliest start of the gang by the known ends of pods, 0 for unknown. Backfilled is how many pods
+	// that end before it were placed on the capacity.
+	Start      Time `json:"start,omitempty"`
+	Backfilled int  `json:"backfilled,omitempty"`
 }

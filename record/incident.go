@@ -26,6 +26,8 @@ type Incident struct {
 	Size  int64         `json:"size,omitempty"`
 	// File is the path of the bundle on the machine of the scheduler; empty for one in memory.
 	File string `json:"file,omitempty"`
+	// Anonymous is set in a bundle with pseudonyms in place of names.
+	Anonymous bool `json:"anonymous,omitempty"`
 	// Error is why the bundle could not be written or kept; empty if it can be read.
 	Error string `json:"error,omitempty"`
 }

@@ -188,35 +188,6 @@ func (j *Journey) Check() error {
 	return nil
 }
 
-// GangTiming has the milestones of a gang; 0 for one that was not reached. They do not decrease in this order.
-type GangTiming struct {
-	Gang string `json:"gang"` // namespace/name
-	// FirstMember is when the first pod was received, Quorum when the gang first had enough pods to be tried.
-	FirstMember Time `json:"firstMember"`
-	Quorum      Time `json:"quorum,omitempty"`
-	// Placed is when nodes were first decided for the minimum number, FirstBound when the watch showed the first pod
-	// bound, and Whole when it showed the minimum number.
-	Placed     Time `json:"placed,omitempty"`
-	FirstBound Time `json:"firstBound,omitempty"`
-	Whole      Time `json:"whole,omitempty"`
-}
-
-// EvictionTiming has the milestones of one eviction; 0 for one that was not reached. Gone may precede Deleted.
-type EvictionTiming struct {
-	For      PodRef `json:"for"`
-	Gang     string `json:"gang,omitempty"` // namespace/name of the gang of For
-	Node     string `json:"node,omitempty"`
-	Decision uint64 `json:"decision"`
-	Victims  int    `json:"victims"`
-	// Requested is when the engine asked for it, Deleted when all deletions were answered, and Gone when the watch
-	// showed that the last victim is gone.
-	Requested Time `json:"requested"`
-	Deleted   Time `json:"deleted,omitempty"`
-	Gone      Time `json:"gone,omitempty"`
-	// Failed is the error of an eviction that was not carried out.
-	Failed string `json:"failed,omitempty"`
-}
-
 // RequestTiming is one write to the API server. The parts follow each other; one that did not happen is 0.
 type RequestTiming struct {
 	// AuditID identifies the request in the audit log of the API server.

@@ -43,7 +43,9 @@ type WorkReport struct {
 	Steps map[string]StepCPU `json:"steps"`
 	// NoCPU is why the CPU time of Steps is not measured; empty if it is.
 	NoCPU string `json:"noCPU,omitempty"`
-	// Plugins is the CPU time of plugins in cycles that were measured and not disturbed.
+	// Exact is set if CPU time was measured at the boundaries of plugins.
+	Exact *ExactCPU `json:"exact,omitempty"`
+	// Plugins is the CPU time of plugins in cycles that were measured and not disturbed, or measured at the boundaries.
 	Plugins []PluginCPU `json:"plugins"`
 	Waste   Waste       `json:"waste"`
 }
@@ -59,6 +61,16 @@ func (r *WorkReport) Since(before *WorkReport) WorkReport {
 		was := before.Steps[lane]
 		out.Steps[lane] = StepCPU{Steps: is.Steps - was.Steps, Measured: is.Measured - was.Measured,
 			CPU: is.CPU - was.CPU, Wall: is.Wall - was.Wall, Disturbed: is.Disturbed - was.Disturbed}
+	}
+	if is := r.Exact; is != nil {
+		var was ExactCPU
+		if before.Exact != nil {
+			was = *before.Exact
+		}
+		if is.Cycles > was.Cycles {
+			out.Exact = &ExactCPU{Cycles: is.Cycles - was.Cycles, Readings: is.Readings - was.Readings,
+				CPU: is.CPU - was.CPU}
+		}
 	}
 	plugins := map[[2]string]PluginCPU{} // plugin, point -> before
 	for _, p := range before.Plugins {

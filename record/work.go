@@ -89,7 +89,17 @@ type StepCPU struct {
 	Disturbed uint64 `json:"disturbed"`
 }
 
-// PluginCPU is the CPU time of a plugin at an extension point, in cycles that were measured and not disturbed.
+// ExactCPU is how often the CPU clock was read at the boundaries of plugins, and what it cost.
+type ExactCPU struct {
+	// Cycles is how many cycles were measured like this, disturbed ones too.
+	Cycles uint64 `json:"cycles"`
+	// Readings of the clock took CPU in all, which is part of no other time.
+	Readings uint64        `json:"readings"`
+	CPU      time.Duration `json:"cpuNs"`
+}
+
+// PluginCPU is the CPU time of a plugin at an extension point, in cycles that were measured and not disturbed, or
+// measured at the boundaries of plugins.
 type PluginCPU struct {
 	// Plugin is empty for what several plugins do at once, in columns; Point is empty for what belongs to no extension
 	// point.

@@ -62,7 +62,7 @@ func (r *Recorder) movedGang(m *record.QueueMove, at record.Time) {
 		return
 	}
 	event, hint := r.names.number(m.Event), r.names.number(m.Hint)
-	g.phase, g.queued = queuePhases[m.To]
+	g.phase, g.queued = queuePhase(m.To)
 	switch m.To {
 	case record.Active:
 		if g.Quorum == 0 {

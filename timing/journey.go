@@ -88,7 +88,7 @@ type Call struct {
 // Observed tells of a pending pod of this scheduler that the loop took at a time and that the watch brought before.
 // gang is namespace/name of the gang that it declares, empty for none.
 func (r *Recorder) Observed(pod record.PodRef, gang string, received, taken record.Time, listed bool) {
-	j := r.byUID[pod.UID]
+	j := r.byUID.find(pod.UID)
 	if j == nil {
 		j = r.start(pod, min(received, taken))
 		j.listed = listed
@@ -108,10 +108,11 @@ func (r *Recorder) start(pod record.PodRef, began record.Time) *journey {
 		j = &journey{}
 	}
 	r.numbers++
-	*j = journey{number: r.numbers, pod: pod, began: began, since: began, phase: record.PhaseInbox,
-		at: len(r.active), first: r.spans.next}
+	// A journey from free is empty, so that no field is written twice.
+	j.number, j.pod, j.began, j.since, j.phase = r.numbers, pod, began, began, record.PhaseInbox
+	j.at, j.first = len(r.active), r.spans.next
 	r.active = append(r.active, j)
-	r.byUID[pod.UID] = j
+	r.byUID.add(j)
 	return j
 }
 
@@ -121,19 +122,30 @@ func (r *Recorder) Moved(m *record.QueueMove, at record.Time) {
 		r.movedGang(m, at)
 		return
 	}
-	if j := r.byUID[m.Pod.UID]; j != nil {
+	if j := r.byUID.find(m.Pod.UID); j != nil {
 		r.move(j, m.To, at, r.names.number(m.Event), r.names.number(m.Hint))
 	}
 }
 
-// queuePhases: sub-queue -> phase of the units in it.
-var queuePhases = map[record.SubQueue]record.Phase{
-	record.Gated: record.PhaseGated, record.Unschedulable: record.PhaseUnschedulable,
-	record.Backoff: record.PhaseBackoff, record.Active: record.PhaseActive, record.InFlight: record.PhaseDeciding,
+// queuePhase returns the phase of the units in a sub-queue, and whether there are units in it.
+func queuePhase(in record.SubQueue) (phase record.Phase, is bool) {
+	switch in {
+	case record.Gated:
+		return record.PhaseGated, true
+	case record.Unschedulable:
+		return record.PhaseUnschedulable, true
+	case record.Backoff:
+		return record.PhaseBackoff, true
+	case record.Active:
+		return record.PhaseActive, true
+	case record.InFlight:
+		return record.PhaseDeciding, true
+	}
+	return 0, false
 }
 
 func (r *Recorder) move(j *journey, to record.SubQueue, at record.Time, event, hint name) {
-	phase, is := queuePhases[to]
+	phase, is := queuePhase(to)
 	if !is {
 		j.place = nowhere
 		r.touched = append(r.touched, j)
@@ -158,8 +170,10 @@ func (r *Recorder) move(j *journey, to record.SubQueue, at record.Time, event, h
 // enter ends the phase of a pod at a time and begins another.
 func (r *Recorder) enter(j *journey, phase record.Phase, at record.Time, event, hint name) {
 	if at = max(at, j.since); at > j.since {
-		j.last = r.spans.add(span{start: j.since, took: at - j.since, journey: j.number, phase: j.phase,
-			attempt: j.attempts, event: event, hint: hint, plugins: j.plugins})
+		var s *span
+		s, j.last = r.spans.push()
+		*s = span{start: j.since, took: at - j.since, journey: j.number, phase: j.phase, attempt: j.attempts,
+			event: event, hint: hint, plugins: j.plugins}
 		if j.spans == 0 {
 			j.first = j.last
 		}
@@ -171,7 +185,7 @@ func (r *Recorder) enter(j *journey, phase record.Phase, at record.Time, event, 
 
 // Decided tells of a decision, which was known at a time.
 func (r *Recorder) Decided(d *record.Decision, at record.Time) {
-	j := r.byUID[d.Pod.UID]
+	j := r.byUID.find(d.Pod.UID)
 	if j == nil {
 		return
 	}
@@ -211,7 +225,7 @@ func (j *journey) blame(by name) {
 
 // Preparing tells that writes before the bind of a pod were requested at a time.
 func (r *Recorder) Preparing(pod record.PodRef, at record.Time) {
-	if j := r.byUID[pod.UID]; j != nil {
+	if j := r.byUID.find(pod.UID); j != nil {
 		if j.phase != record.PhasePreparing {
 			r.enter(j, record.PhasePreparing, at, 0, 0)
 		}
@@ -221,7 +235,7 @@ func (r *Recorder) Preparing(pod record.PodRef, at record.Time) {
 
 // Binding tells that the bind of a pod was requested at a time.
 func (r *Recorder) Binding(pod record.PodRef, node string, at record.Time) {
-	if j := r.byUID[pod.UID]; j != nil {
+	if j := r.byUID.find(pod.UID); j != nil {
 		r.enter(j, record.PhaseBindQueued, at, 0, 0)
 		j.place, j.node, j.plugins = binding, node, 0
 	}
@@ -229,7 +243,7 @@ func (r *Recorder) Binding(pod record.PodRef, node string, at record.Time) {
 
 // BindEnded tells that the outcome of a bind was taken by the loop.
 func (r *Recorder) BindEnded(pod record.PodRef, call Call, succeeded bool, taken record.Time) {
-	j := r.byUID[pod.UID]
+	j := r.byUID.find(pod.UID)
 	if j == nil || j.place != binding {
 		return
 	}
@@ -249,14 +263,14 @@ func (r *Recorder) BindEnded(pod record.PodRef, call Call, succeeded bool, taken
 
 // Returned tells that a pod whose bind failed is in the queue again.
 func (r *Recorder) Returned(pod record.PodRef) {
-	if j := r.byUID[pod.UID]; j != nil && j.place == failed {
+	if j := r.byUID.find(pod.UID); j != nil && j.place == failed {
 		j.place = nowhere
 	}
 }
 
 // Bound tells that the watch showed a pod on a node: when that was received, and when the loop took it.
 func (r *Recorder) Bound(pod record.PodRef, node string, received, taken record.Time) {
-	j := r.byUID[pod.UID]
+	j := r.byUID.find(pod.UID)
 	if j == nil {
 		return
 	}
@@ -278,7 +292,7 @@ func (r *Recorder) Bound(pod record.PodRef, node string, received, taken record.
 func (r *Recorder) Gone(pod record.PodRef, received, taken record.Time) {
 	received = min(received, taken)
 	r.victimGone(pod.UID, received)
-	j := r.byUID[pod.UID]
+	j := r.byUID.find(pod.UID)
 	switch {
 	case j == nil:
 	case j.place == bound:
@@ -339,7 +353,8 @@ func (j *journey) bindPhases(until record.Time) [3]begins {
 func (r *Recorder) end(j *journey, at record.Time, how record.JourneyEnd) {
 	at = max(at, j.since)
 	r.enter(j, j.phase, at, 0, 0)
-	e := ended{number: j.number, pod: j.pod, gang: j.gangName(), node: j.node, began: j.began, at: at, how: how,
+	e, _ := r.ended.push()
+	*e = ended{number: j.number, pod: j.pod, gang: j.gangName(), node: j.node, began: j.began, at: at, how: how,
 		attempts: j.attempts, listed: j.listed, spans: j.spans, first: j.first, last: j.last}
 	if how == record.EndBound && j.call.FirstByte != 0 {
 		e.bind, e.lag, e.probed = j.call.Request, at-j.call.FirstByte, true
@@ -348,7 +363,6 @@ func (r *Recorder) end(j *journey, at record.Time, how record.JourneyEnd) {
 	if j.gang != nil && (how == record.EndBound || how == record.EndForeign) {
 		j.gang.boundAt(at)
 	}
-	r.ended.add(e)
 	r.forget(j)
 }
 
@@ -359,7 +373,7 @@ func (r *Recorder) forget(j *journey) {
 	r.active[j.at], last.at = last, j.at
 	r.active[len(r.active)-1] = nil
 	r.active = r.active[:len(r.active)-1]
-	delete(r.byUID, j.pod.UID)
+	r.byUID.remove(j)
 	*j = journey{}
 	if len(r.free) < blockSize {
 		r.free = append(r.free, j)

@@ -18,6 +18,15 @@ type names struct {
 	of   map[string]name // text -> number
 	text []string        // number -> text
 	set  []byte          // for setOf
+	// recent has texts that were asked for, at the index of their form: a step has texts that are constants of the
+	// queue, so that comparing them is comparing pointers.
+	recent [16]recentName
+}
+
+// recentName is a text with its number.
+type recentName struct {
+	text   string
+	number name
 }
 
 func newNames() names {
@@ -26,10 +35,18 @@ func newNames() names {
 
 // number returns the number of a text.
 func (n *names) number(text string) name {
-	if id, known := n.of[text]; known {
-		return id
+	if text == "" {
+		return 0
 	}
-	return n.learn(text)
+	at := &n.recent[(len(text)+int(text[0])+int(text[len(text)-1]))%len(n.recent)]
+	if at.text != text {
+		id, known := n.of[text]
+		if !known {
+			id = n.learn(text)
+		}
+		*at = recentName{text, id}
+	}
+	return at.number
 }
 
 func (n *names) learn(text string) name {

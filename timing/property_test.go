@@ -231,4 +231,82 @@ func checkGang(t *rapid.T, g record.GangTiming) {
 		}
 		at = max(at, next)
 	}
+	sum := record.Time(0)
+	for _, s := range g.Phases() {
+		sum += s.Took
+	}
+	if g.Whole != 0 && sum != g.Whole-g.FirstMember {
+		t.Fatalf("the phases of a gang take %d ns: %+v", sum, g)
+	}
+}
+
+// TestPhasesOfRandomEvictionsHaveNoGaps: pods are terminating, go and are evicted in any order, for several pods at once.
+// The sum of the phases of an eviction is its whole time, to the nanosecond.
+func TestPhasesOfRandomEvictionsHaveNoGaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history{t: t, r: New(Options{}), now: 100}
+		calls := func(n int) (list []Call) {
+			for range rapid.IntRange(0, n).Draw(t, "begun") {
+				c := Call{Begun: h.before(1)}
+				if rapid.Bool().Draw(t, "released") {
+					c.Released = h.before(c.Begun)
+				}
+				list = append(list, c)
+			}
+			return list
+		}
+		victims, open := map[uint64]int{}, []uint64{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			uid := record.PodRef{UID: fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "pod"))}
+			switch does := rapid.IntRange(0, 3).Draw(t, "does"); {
+			case does == 0:
+				n := uint64(len(victims))
+				h.step(func(_, ended record.Time) {
+					var list []record.PodRef
+					for i := range 5 {
+						if rapid.Bool().Draw(t, "victim") {
+							list = append(list, record.PodRef{UID: fmt.Sprint(i)})
+						}
+					}
+					victims[n], open = len(list), append(open, n)
+					h.r.EvictionRequested(record.EvictionTiming{Decision: n, Victims: len(list), Requested: ended}, list)
+				})
+			case does == 1:
+				h.step(func(began, _ record.Time) { h.r.Terminating(uid, h.before(1), began) })
+			case does == 2:
+				h.step(func(began, _ record.Time) { h.r.Gone(uid, h.before(1), began) })
+			case len(open) > 0:
+				n := open[0]
+				open = open[1:]
+				h.step(func(began, _ record.Time) {
+					h.r.EvictionEnded(record.PodRef{}, n, rapid.SampledFrom([]string{"", "denied"}).Draw(t, "error"), calls(victims[n]), began)
+				})
+			}
+			for _, e := range h.r.Read(Query{Limit: 1000}, h.now, h.now).Evictions {
+				checkEviction(t, &e)
+			}
+		}
+	})
+}
+
+func checkEviction(t *rapid.T, e *record.EvictionTiming) {
+	if err := e.Check(); err != nil {
+		t.Fatalf("%v\n%+v", err, *e)
+	}
+	whole := func(spans []record.MilestoneSpan, end record.Time) {
+		sum, at := record.Time(0), e.Requested
+		for _, s := range spans {
+			if s.Start != at {
+				t.Fatalf("a gap before %+v of %+v", s, *e)
+			}
+			sum, at = sum+s.Took, s.End()
+		}
+		if end != 0 && sum != end-e.Requested {
+			t.Fatalf("the phases take %d ns of %d: %+v", sum, end-e.Requested, *e)
+		}
+	}
+	whole(e.Phases(), e.Ended())
+	for i := range e.Pods {
+		whole(e.PhasesOf(&e.Pods[i]), e.Pods[i].Gone)
+	}
 }

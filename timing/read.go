@@ -3,6 +3,7 @@
 package timing
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,8 +12,8 @@ import (
 
 // Query selects what Read returns.
 type Query struct {
-	// Namespace and Name select pods; empty for all. Gangs, evictions and requests are selected by Namespace alone, and
-	// not returned for one pod, but for the requests about it.
+	// Namespace and Name select pods; empty for all. With a Name there are the gangs of its pods, the evictions for
+	// them, for their gangs and of them, and the requests about them; else all that Namespace selects.
 	Namespace, Name string
 	// Limit bounds the journeys that ended, those on their way, gangs, evictions and requests, each: the newest.
 	Limit int
@@ -32,10 +33,9 @@ func (r *Recorder) Read(q Query, now, wall record.Time) record.Timing {
 	out.WatchLag = r.watchLag.report()
 	out.Lost = record.Lost{Spans: r.spans.first(), Journeys: r.ended.first(), Gangs: r.endedGangs.first(),
 		Evictions: r.endedEvictions.first() + r.lostEvictions}
-	if q.Name == "" {
-		out.Gangs, out.Evictions = r.gangTimings(q), r.evictionTimings(q)
-	}
 	current := r.currentJourneys(q)
+	of := related{q: q, gangs: gangsOf(over, current)}
+	out.Gangs, out.Evictions = r.gangTimings(of), r.evictionTimings(of)
 	names := r.names.text[:len(r.names.text):len(r.names.text)]
 	r.mu.Unlock()
 
@@ -103,43 +103,82 @@ func (r *Recorder) currentJourneys(q Query) (list []current) {
 	return list
 }
 
-func (r *Recorder) gangTimings(q Query) (list []record.GangTiming) {
-	for pos := r.endedGangs.next; pos > r.endedGangs.first() && len(list) < q.Limit; pos-- {
-		if g := r.endedGangs.at(pos - 1); q.inNamespace(g.Gang) {
+// related selects gangs and evictions.
+type related struct {
+	q     Query
+	gangs map[string]bool // namespace/name of gangs of the pods that q selects by name
+}
+
+func gangsOf(over []ended, now []current) map[string]bool {
+	gangs := map[string]bool{}
+	for i := range over {
+		gangs[over[i].gang] = true
+	}
+	for i := range now {
+		gangs[now[i].gang] = true
+	}
+	delete(gangs, "")
+	return gangs
+}
+
+func (s *related) gang(key string) bool {
+	if s.q.Name != "" {
+		return s.gangs[key]
+	}
+	return s.q.inNamespace(key)
+}
+
+func (s *related) eviction(e *record.EvictionTiming) bool {
+	if s.q.selects(e.For) {
+		return true
+	}
+	return s.q.Name != "" && (s.gangs[e.Gang] ||
+		slices.ContainsFunc(e.Pods, func(v record.VictimTiming) bool { return s.q.selects(v.Pod) }))
+}
+
+func (r *Recorder) gangTimings(of related) (list []record.GangTiming) {
+	for pos := r.endedGangs.next; pos > r.endedGangs.first() && len(list) < of.q.Limit; pos-- {
+		if g := r.endedGangs.at(pos - 1); of.gang(g.Gang) {
 			list = append(list, *g)
 		}
 	}
 	slices.Reverse(list)
 	var now []record.GangTiming
 	for _, g := range r.gangs { // order: sorted below
-		if q.inNamespace(g.Gang) {
+		if of.gang(g.Gang) {
 			now = append(now, g.GangTiming)
 		}
 	}
 	slices.SortFunc(now, func(a, b record.GangTiming) int {
-		if a.FirstMember != b.FirstMember {
-			return int(a.FirstMember - b.FirstMember)
-		}
-		return strings.Compare(a.Gang, b.Gang)
+		return cmp.Or(cmp.Compare(a.FirstMember, b.FirstMember), strings.Compare(a.Gang, b.Gang))
 	})
-	return append(list, now[:min(len(now), q.Limit)]...)
+	return append(list, now[:min(len(now), of.q.Limit)]...)
 }
 
-func (r *Recorder) evictionTimings(q Query) (list []record.EvictionTiming) {
-	for pos := r.endedEvictions.next; pos > r.endedEvictions.first() && len(list) < q.Limit; pos-- {
-		if e := r.endedEvictions.at(pos - 1); q.selects(e.For) && max(e.Requested, e.Deleted, e.Gone) >= q.Since {
+// evictionTimings is called with the lock, and gives it up at times: an eviction has many victims.
+func (r *Recorder) evictionTimings(of related) (list []record.EvictionTiming) {
+	seen := 0
+	for pos := r.endedEvictions.next; pos > r.endedEvictions.first() && len(list) < of.q.Limit; pos-- {
+		e := r.endedEvictions.at(pos - 1)
+		if max(e.Requested, e.Deleted, e.Gone, e.FailedAt) >= of.q.Since && of.eviction(e) {
 			list = append(list, *e)
+		}
+		if seen++; seen%(copyAtOnce/maxVictims) == 0 {
+			r.mu.Unlock()
+			r.mu.Lock()
 		}
 	}
 	slices.Reverse(list)
 	var now []record.EvictionTiming
-	for _, e := range r.evictions { // order: sorted below
-		if q.selects(e.For) {
-			now = append(now, e.EvictionTiming)
+	for _, ev := range r.evictions { // order: sorted below
+		if of.eviction(&ev.EvictionTiming) {
+			now = append(now, ev.report())
 		}
 	}
-	slices.SortFunc(now, func(a, b record.EvictionTiming) int { return int(int64(a.Decision) - int64(b.Decision)) })
-	return append(list, now[:min(len(now), q.Limit)]...)
+	slices.SortFunc(now, func(a, b record.EvictionTiming) int {
+		return cmp.Or(cmp.Compare(a.Decision, b.Decision), strings.Compare(a.For.UID, b.For.UID))
+	})
+	return append(list, now[:min(len(now), of.q.Limit)]...)
 }
 
 // withSpans returns the journeys with their spans, in the order in which they began. over is newest first.

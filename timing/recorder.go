@@ -39,11 +39,11 @@ type Recorder struct {
 	names    names
 	spans    ring[span]
 	ended    ring[ended]
-	numbers  uint64              // of journeys
-	active   []*journey          // on their way, in no order
-	byUID    map[string]*journey // UID -> journey in active
-	free     []*journey          // for use again
-	touched  []*journey          // of the step, may hold one twice
+	numbers  uint64     // of journeys
+	active   []*journey // on their way, in no order
+	byUID    table      // of those in active
+	free     []*journey // for use again
+	touched  []*journey // of the step, may hold one twice
 	phases   [record.Phases]histogram
 	watchLag histogram
 
@@ -51,7 +51,7 @@ type Recorder struct {
 	endedGangs ring[record.GangTiming]
 
 	evictions      map[evictionKey]*eviction // evictions under way
-	victims        map[string]*eviction      // UID of a victim that is not gone -> its eviction
+	victims        map[string]*victim        // UID of a victim that is not gone -> the evictions that wait for it
 	endedEvictions ring[record.EvictionTiming]
 	lostEvictions  uint64
 
@@ -66,8 +66,8 @@ func New(o Options) *Recorder {
 		}
 		return n
 	}
-	r := &Recorder{epoch: o.Epoch, since: o.Since, names: newNames(), byUID: map[string]*journey{},
-		gangs: map[string]*gang{}, evictions: map[evictionKey]*eviction{}, victims: map[string]*eviction{}}
+	r := &Recorder{epoch: o.Epoch, since: o.Since, names: newNames(), byUID: newTable(),
+		gangs: map[string]*gang{}, evictions: map[evictionKey]*eviction{}, victims: map[string]*victim{}}
 	r.spans = newRing[span](or(o.Spans, DefaultSpans))
 	r.ended = newRing[ended](or(o.Journeys, DefaultJourneys))
 	r.endedGangs = newRing[record.GangTiming](or(o.Gangs, DefaultGangs))

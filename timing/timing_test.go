@@ -128,7 +128,7 @@ func TestAWithdrawnBind(t *testing.T) {
 func TestAPodThatNeverWaited(t *testing.T) {
 	r := New(Options{})
 	step(r, 11, func() { r.Observed(web, "", 5, 10, false) })
-	if out := r.Read(Query{Limit: 9}, 0, 0); len(out.Journeys) != 0 || len(r.byUID) != 0 {
+	if out := r.Read(Query{Limit: 9}, 0, 0); len(out.Journeys) != 0 || r.byUID.used != 0 {
 		t.Errorf("%+v", out.Journeys)
 	}
 }
@@ -190,26 +190,30 @@ func TestGang(t *testing.T) {
 	}
 }
 
-// TestEviction: requested, deleted, and gone with the last victim.
+// TestEviction: decided, sent, terminating and gone, each with the last victim but for the first delete.
 func TestEviction(t *testing.T) {
 	r := New(Options{})
 	x, y := record.PodRef{UID: "x"}, record.PodRef{UID: "y"}
 	e := record.EvictionTiming{For: web, Node: "n", Decision: 7, Victims: 2, Requested: 10}
 	step(r, 10, func() { r.EvictionRequested(e, []record.PodRef{x, y}) })
+	step(r, 16, func() { r.Terminating(x, 15, 16); r.Terminating(record.PodRef{UID: "z"}, 15, 16) })
+	step(r, 17, func() { r.Terminating(x, 16, 17) }) // an update
 	step(r, 20, func() { r.Gone(x, 18, 20) })
-	step(r, 30, func() { r.EvictionEnded(web, 7, "", 30) })
+	step(r, 29, func() { r.Terminating(y, 28, 29) })
+	step(r, 30, func() { r.EvictionEnded(web, 7, "", []Call{{Begun: 11, Released: 13}, {Begun: 26}}, 30) })
 	if n := len(r.evictions); n != 1 {
 		t.Errorf("%d evictions under way before the last victim is gone", n)
 	}
 	step(r, 50, func() { r.Gone(y, 45, 50) })
-	e.Deleted, e.Gone = 30, 45
-	if got := r.Read(Query{Limit: 9}, 0, 0).Evictions; len(got) != 1 || got[0] != e || len(r.victims)+len(r.evictions) != 0 {
+	e.Sent, e.Terminating, e.Gone, e.Deleted = 13, 28, 45, 30
+	e.Pods = []record.VictimTiming{{Pod: x, Sent: 13, Terminating: 15, Gone: 18}, {Pod: y, Sent: 26, Terminating: 28, Gone: 45}}
+	if got := r.Read(Query{Limit: 9}, 0, 0).Evictions; len(got) != 1 || !reflect.DeepEqual(got[0], e) || len(r.victims)+len(r.evictions) != 0 {
 		t.Errorf("%+v", got)
 	}
 	e = record.EvictionTiming{For: web, Decision: 8, Victims: 1, Requested: 60}
 	step(r, 60, func() { r.EvictionRequested(e, []record.PodRef{x}) })
-	step(r, 61, func() { r.EvictionEnded(web, 8, "denied", 61) })
-	if got := r.Read(Query{Limit: 1}, 0, 0).Evictions; len(got) != 1 || got[0].Failed != "denied" || len(r.victims) != 0 {
+	step(r, 61, func() { r.EvictionEnded(web, 8, "denied", nil, 61) })
+	if got := r.Read(Query{Limit: 1}, 0, 0).Evictions; len(got) != 1 || got[0].Failed != "denied" || got[0].Ended() != 61 || len(r.victims) != 0 {
 		t.Errorf("a failed one: %+v, %d victims waited for", got, len(r.victims))
 	}
 }
@@ -335,5 +339,75 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	if len(n.text) != maxNames || n.number("one more") != tooMany || n.setOf([]string{"a", "b"}) != tooMany {
 		t.Errorf("%d names", len(n.text))
+	}
+}
+
+// TestOnePodTwoEvictions: both wait for it, and the one that fails waits no longer.
+func TestOnePodTwoEvictions(t *testing.T) {
+	r := New(Options{})
+	x := record.PodRef{UID: "x"}
+	for d := range uint64(3) {
+		step(r, 10, func() {
+			r.EvictionRequested(record.EvictionTiming{For: web, Decision: d, Victims: 1, Requested: 10}, []record.PodRef{x})
+		})
+	}
+	step(r, 12, func() { r.EvictionEnded(web, 1, "denied", nil, 12) })
+	step(r, 13, func() { r.EvictionEnded(web, 0, "", nil, 13); r.EvictionEnded(web, 2, "", nil, 13) })
+	step(r, 20, func() { r.Gone(x, 18, 20) })
+	got := map[uint64]record.Time{}
+	for _, e := range r.Read(Query{Limit: 9}, 0, 0).Evictions {
+		got[e.Decision] = e.Ended()
+	}
+	if want := map[uint64]record.Time{0: 18, 1: 12, 2: 18}; !reflect.DeepEqual(got, want) || len(r.victims)+len(r.evictions) != 0 {
+		t.Errorf("ended at %v, want %v; %d victims waited for", got, want, len(r.victims))
+	}
+}
+
+// TestManyVictims: the first ones are kept one by one, and the eviction waits for all.
+func TestManyVictims(t *testing.T) {
+	r := New(Options{})
+	var victims []record.PodRef
+	for i := range maxVictims + 5 {
+		victims = append(victims, record.PodRef{UID: fmt.Sprint(i)})
+	}
+	step(r, 10, func() {
+		r.EvictionRequested(record.EvictionTiming{For: web, Victims: len(victims), Requested: 10}, victims)
+		r.EvictionEnded(web, 0, "", make([]Call, len(victims)), 11)
+	})
+	for i, v := range victims {
+		at := record.Time(20 + i)
+		step(r, at, func() { r.Gone(v, at, at) })
+	}
+	got := r.Read(Query{Limit: 9}, 0, 0).Evictions
+	if want := record.Time(20 + len(victims) - 1); len(got) != 1 || got[0].Gone != want || got[0].Terminating != want || len(got[0].Pods) != maxVictims {
+		t.Errorf("%+v, want it gone at %d", got, want)
+	}
+}
+
+// TestWhatBelongsToOnePod: its gang, the evictions for it and its gang, and that of itself.
+func TestWhatBelongsToOnePod(t *testing.T) {
+	r := New(Options{})
+	a, b := record.PodRef{Namespace: "ml", Name: "a", UID: "a"}, record.PodRef{Namespace: "ml", Name: "b", UID: "b"}
+	low := record.PodRef{Namespace: "shop", Name: "low", UID: "l"}
+	step(r, 10, func() {
+		for _, p := range []record.PodRef{a, b} {
+			r.Observed(p, "ml/train", 5, 10, false)
+			r.Moved(&record.QueueMove{Pod: p, Gang: "ml/train", To: record.Active}, 10)
+		}
+		r.Observed(web, "", 5, 10, false)
+		r.Moved(&record.QueueMove{Pod: web, To: record.Active}, 10)
+		r.EvictionRequested(record.EvictionTiming{For: a, Gang: "ml/train", Decision: 1, Requested: 10}, []record.PodRef{low})
+		r.EvictionRequested(record.EvictionTiming{For: low, Decision: 2, Requested: 10}, []record.PodRef{web})
+	})
+	for name, want := range map[string]string{"ml/b": "1 1", "shop/web": "0 2", "shop/low": "0 1 2", "ml/c": "0", "shop/a": "0"} {
+		namespace, pod, _ := strings.Cut(name, "/")
+		out := r.Read(Query{Namespace: namespace, Name: pod, Limit: 9}, 0, 0)
+		got := fmt.Sprint(len(out.Gangs))
+		for _, e := range out.Evictions {
+			got += fmt.Sprint(" ", e.Decision)
+		}
+		if got != want {
+			t.Errorf("%s: gangs and evictions %s, want %s", name, got, want)
+		}
 	}
 }

@@ -115,6 +115,7 @@ func (n redactor) timing(t record.Timing) record.Timing {
 	for i := range t.Evictions {
 		e := &t.Evictions[i]
 		e.Gang, e.Failed = n.key(e.Gang), n.text(e.Failed)
+		e.Pods, _ = keep(e.Pods, func(v record.VictimTiming) bool { return n.ours(v.Pod) })
 	}
 	t.Requests, _ = keep(t.Requests, func(q record.RequestTiming) bool {
 		return q.Namespace == n.namespace && (q.Resource == "pods" || strings.HasPrefix(q.Resource, "pods/"))

@@ -18,8 +18,9 @@ func timed() *View {
 		r.BeginStep()
 		r.Observed(p, "", 100, 110, false)
 		r.Moved(&record.QueueMove{Pod: p, To: record.Active}, 110)
-		r.EvictionRequested(record.EvictionTiming{For: p, Decision: uint64(i), Requested: 1}, []record.PodRef{{UID: "v" + p.UID}})
-		r.EvictionEnded(p, uint64(i), "evicting pod shop/victim for pod "+p.Key()+": denied", 3)
+		r.EvictionRequested(record.EvictionTiming{For: p, Decision: uint64(i), Requested: 1, Victims: 1},
+			[]record.PodRef{{Namespace: "shop", Name: "victim", UID: "v" + p.UID}})
+		r.EvictionEnded(p, uint64(i), "evicting pod shop/victim for pod "+p.Key()+": denied", nil, 3)
 		r.EndStep(120)
 		r.Requested(timing.Request{Verb: "POST", Path: "/api/v1/namespaces/" + p.Namespace + "/pods/" + p.Name + "/binding"})
 	}
@@ -37,7 +38,7 @@ func TestTiming(t *testing.T) {
 		name                          string
 		t                             record.Timing
 		journeys, evictions, requests int
-	}{{"all", all, 2, 2, 2}, {"shop", shop, 1, 1, 1}, {"web", web, 1, 0, 1}} {
+	}{{"all", all, 2, 2, 2}, {"shop", shop, 1, 1, 1}, {"web", web, 1, 1, 1}} {
 		if len(c.t.Journeys) != c.journeys || len(c.t.Evictions) != c.evictions || len(c.t.Requests) != c.requests {
 			t.Errorf("%s: %+v", c.name, c.t)
 		}

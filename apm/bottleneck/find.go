@@ -33,6 +33,8 @@ func (s Stage) delays() bool {
 type finder struct {
 	w        *Window
 	total    float64
+	flowing  float64 // of total, in stages
+	queued   float64 // of flowing, before and in the loop while it was busy
 	service  float64
 	seconds  [Causes]float64
 	at       [Causes]Stage   // where most of the pod-seconds of a cause are
@@ -43,7 +45,7 @@ type finder struct {
 // Find names the bottleneck of a window.
 func Find(w Window) Verdict {
 	f := &finder{w: &w}
-	v := Verdict{Seconds: w.Took().Seconds(), Findings: []Finding{}}
+	v := Verdict{Seconds: w.Took().Seconds(), Findings: []Finding{}, Source: w.Evidence.Source}
 	for c, why := range w.Evidence.Unobserved { // order: into a map
 		if v.Unobserved == nil {
 			v.Unobserved = map[string]string{}
@@ -81,9 +83,10 @@ func Find(w Window) Verdict {
 // notKnown returns why no bottleneck can be named; empty if one can.
 func (f *finder) notKnown(v *Verdict) string {
 	if waited := f.w.Evidence.Waited; waited != nil && f.total > 0 {
-		off := math.Abs(waited.Seconds()-f.total) / max(f.total, waited.Seconds())
+		both := max(f.total, waited.Seconds())
+		off := math.Abs(waited.Seconds()-f.total) / both
 		v.Little = &off
-		if off > LittleTolerance {
+		if off-f.w.Evidence.WaitedWithin.Seconds()/both > LittleTolerance {
 			return fmt.Sprintf("two measurements of the waiting differ by %.0f %% (Little's law allows %.0f %%): "+
 				"%.1f and %.1f pod-seconds", 100*off, 100*LittleTolerance, f.total, waited.Seconds())
 		}
@@ -94,13 +97,42 @@ func (f *finder) notKnown(v *Verdict) string {
 	case f.total >= minPodSeconds && v.Explained < MinExplained:
 		return fmt.Sprintf("causes explain %.0f %% of the waiting, and less than %.0f %% is too little",
 			100*v.Explained, 100*MinExplained)
+	case len(v.Findings) > 1 && !f.mostlyService(v) && v.Findings[0].PodSeconds < minLead*v.Findings[1].PodSeconds:
+		return fmt.Sprintf("%s and %s take about the same: %.0f %% and %.0f %% of the waiting", v.Findings[0].Cause,
+			v.Findings[1].Cause, 100*v.Findings[0].Share, 100*v.Findings[1].Share)
 	}
 	return ""
 }
 
+// minLead is by which factor the first cause must take more than the second one: shares are known from samples.
+const minLead = 1.1
+
+// mostlyService reports whether pods take their service time and little else.
+func (f *finder) mostlyService(v *Verdict) bool {
+	if len(v.Findings) == 0 {
+		return true
+	}
+	lead := float64(dominance)
+	if f.waitsForOthers(v.Findings[0].Cause) {
+		lead = minLead
+	}
+	return lead*f.service > v.Findings[0].PodSeconds
+}
+
+// dominance is by which factor a cause must take more time than service, or pods take their service time and little
+// else: on a machine with other work, some of the time of each request is a wait for a CPU.
+const dominance = 2
+
+// waitsForOthers reports whether a cause takes the time of a loop that is busy at least half of the time: then a pod
+// waits for others as long as it is served itself, or longer (u/(1-u) times, for the utilisation u), so the time in the
+// loop is no service.
+func (f *finder) waitsForOthers(c Cause) bool {
+	return (f.at[c] == Loop || f.at[c] == Inbox) && f.atCapacity(Loop) >= full
+}
+
 // conclude puts Arrivals in front if pods take their service time and little else, and names the next bottleneck.
 func (f *finder) conclude(v *Verdict) {
-	if len(v.Findings) == 0 || f.service > v.Findings[0].PodSeconds {
+	if f.mostlyService(v) {
 		share := 1.0
 		if f.total > 0 {
 			share = f.service / f.total
@@ -136,6 +168,7 @@ func (f *finder) bucket(b *Bucket) {
 		}
 		weight := l.Content * took
 		f.total += weight
+		f.flowing += weight
 		switch {
 		case s.delays():
 			if rest := weight * f.parts(s, s, weight); !f.w.Evidence.Unmeasured[s] {
@@ -148,23 +181,34 @@ func (f *finder) bucket(b *Bucket) {
 	f.held(b, took)
 }
 
+// overlooked is the evidence of a lost wake-up.
+const overlooked = "pods that may be tried waited while the loop was idle"
+
 // queue divides the pod-seconds of a stage with a queue by what the stage did meanwhile. The time in which that is not
 // known stays unexplained.
 func (f *finder) queue(b *Bucket, s Stage, weight float64) {
 	l, of, busy := &b.Stages[s], s, weight*b.Stages[s].AtCapacity
 	if s == Inbox {
 		of = Loop // the loop takes what is in the inbox
+		f.parts(Inbox, s, weight*l.Starved)
 	}
 	switch {
 	case s == Loop && l.Out > 0:
 		busy += weight * l.Starved // pods were in it while it was not idle
 	case s == Loop && l.Content >= 1:
-		f.add(LostWakeUp, s, weight*l.Starved, "pods that may be tried waited while the loop was idle")
+		f.add(LostWakeUp, s, weight*l.Starved, overlooked)
+	case s == Limiter:
+		busy = weight * (1 - l.Blocked) // it delays each request, at capacity or not
+	}
+	if of == Loop {
+		f.queued += busy
 	}
 	rest := busy * f.parts(of, s, busy)
 	switch s {
 	case Loop, Inbox:
-		f.add(SchedulerCPU, s, rest, "")
+		if !f.w.Evidence.Unmeasured[Loop] {
+			f.add(SchedulerCPU, s, rest, "")
+		}
 	case Limiter:
 		f.add(ClientLimit, s, rest, "requests waited for the rate limiter")
 	case BindQueue:
@@ -186,7 +230,7 @@ func (f *finder) blocked(b *Bucket, s Stage, weight float64) {
 		if b.Stages[t].AtCapacity < full {
 			continue
 		}
-		if s == BindQueue && t == APIServer && f.limitGains() > f.delayGains(t) {
+		if t == APIServer && f.limitOf(s).gains() > f.delayGains(t) {
 			continue
 		}
 		switch t {
@@ -200,6 +244,8 @@ func (f *finder) blocked(b *Bucket, s Stage, weight float64) {
 		return
 	}
 	switch {
+	case s == BindQueue && f.w.Evidence.Blocked != nil && b.Stages[Loop].Blocked >= full:
+		f.add(*f.w.Evidence.Blocked, s, weight, "") // binds wait for the lease too
 	case s == BindQueue:
 		f.add(InFlightLimit, s, weight, f.limitEvidence())
 	case s == Loop && f.w.Evidence.Blocked != nil:
@@ -217,9 +263,19 @@ func (f *finder) limitEvidence() string {
 	return fmt.Sprintf("the limit of %.0f binds in flight was reached; the default is %.0f", l.Value, l.Default)
 }
 
-// limitGains is by which factor the default of the limit on binds in flight is above its value.
-func (f *finder) limitGains() float64 {
-	l := f.w.Evidence.InFlight
+// limitOf returns the limit that blocks a stage; none for a stage without one.
+func (f *finder) limitOf(s Stage) Limit {
+	switch s {
+	case BindQueue:
+		return f.w.Evidence.InFlight
+	case Loop:
+		return f.w.Evidence.DecidedAhead
+	}
+	return Limit{}
+}
+
+// gains is by which factor the default of a limit is above its value.
+func (l Limit) gains() float64 {
 	if l.Value == 0 {
 		return 1
 	}
@@ -285,6 +341,8 @@ func (f *finder) held(b *Bucket, took float64) {
 			f.add(Victims, Loop, weight, "")
 		case NextSession:
 			f.add(SessionPeriod, Loop, weight, "")
+		case Overlooked:
+			f.add(LostWakeUp, Loop, weight, overlooked)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // randomWindow draws a window that is consistent.
 func randomWindow(t *rapid.T) (w Window) {
-	share := rapid.Float64Range(0, 1)
+	share := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 0x1p-54, 1}))
 	pods := rapid.SampledFrom([]float64{0, 0, 0.01, 1, 3, 1e3, 1e6})
 	for range rapid.IntRange(1, 4).Draw(t, "buckets") {
 		b := Bucket{Took: time.Duration(rapid.Int64Range(1, 1e10).Draw(t, "took"))}
@@ -38,7 +38,7 @@ func randomWindow(t *rapid.T) (w Window) {
 			left -= p.Share
 		}
 		c := Cause(rapid.IntRange(0, Causes-1).Draw(t, "cause"))
-		e.Parts[s] = append(e.Parts[s], Part{c, max(left, 0) * share.Draw(t, "share"), ""})
+		e.Parts[s] = append(e.Parts[s], Part{c, max(left, 0) * share.Draw(t, "share"), "", share.Draw(t, "stays")})
 	}
 	e.Flushed = share.Draw(t, "flushed")
 	if rapid.Bool().Draw(t, "some retried") {
@@ -75,6 +75,20 @@ func TestExplainedIsAShare(t *testing.T) {
 	})
 }
 
+// TestSmallestShareOfABusyLoop: a cause whose share is less than the precision of numbers, in a loop that is always
+// busy, has a gain that is a number. It made 0/0.
+func TestSmallestShareOfABusyLoop(t *testing.T) {
+	b := Bucket{Took: time.Second}
+	b.Stages[Loop] = Load{In: 10, Out: 10, Content: 5, AtCapacity: 1}
+	w := Window{Buckets: []Bucket{b}}
+	w.Evidence.Parts[Loop] = []Part{{GC, 1, "", 1}, {Plugin, 0x1p-54, "", 1}}
+	for _, f := range Find(w).Findings {
+		if math.IsNaN(f.Gain.Saved) {
+			t.Fatalf("finding %+v", f)
+		}
+	}
+}
+
 // TestHostileDataIsNotKnown: data that cannot be true gives a reason and no cause.
 func TestHostileDataIsNotKnown(t *testing.T) {
 	good := func() Window {
@@ -93,10 +107,10 @@ func TestHostileDataIsNotKnown(t *testing.T) {
 		"add up to 1.10":              func(w *Window) { w.Buckets[0].Stages[Loop].Blocked = 0.1 },
 		"gated: NaN":                  func(w *Window) { w.Buckets[0].Held[Gated] = math.NaN() },
 		"causes take 1.20": func(w *Window) {
-			w.Evidence.Parts[Loop] = []Part{{Plugin, 0.6, ""}, {GC, 0.6, ""}}
+			w.Evidence.Parts[Loop] = []Part{{Plugin, 0.6, "", 0}, {GC, 0.6, "", 0}}
 		},
-		"cause 200 has":        func(w *Window) { w.Evidence.Parts[Loop] = []Part{{200, 0.6, ""}} },
-		"has the share -0.5":   func(w *Window) { w.Evidence.Parts[Loop] = []Part{{Plugin, -0.5, ""}} },
+		"cause 200 has":        func(w *Window) { w.Evidence.Parts[Loop] = []Part{{200, 0.6, "", 0}} },
+		"has the share -0.5":   func(w *Window) { w.Evidence.Parts[Loop] = []Part{{Plugin, -0.5, "", 0}} },
 		"Flushed is 2":         func(w *Window) { w.Evidence.Flushed = 2 },
 		"Retried is 3":         func(w *Window) { r := 3.0; w.Evidence.Retried = &r },
 		"a limit is no number": func(w *Window) { w.Evidence.InFlight.Value = math.NaN() },

@@ -49,12 +49,14 @@ const (
 	Unschedulable
 	OnVictims
 	NextSession
+	// Overlooked has the pods that might be tried while the loop was idle.
+	Overlooked
 
 	// Reasons is the number of reasons.
 	Reasons = int(iota)
 )
 
-var reasonNames = [Reasons]string{"gated", "backoff", "unschedulable", "victims", "session"}
+var reasonNames = [Reasons]string{"gated", "backoff", "unschedulable", "victims", "session", "overlooked"}
 
 // String returns the name of the reason.
 func (r Reason) String() string { return reasonNames[r] }
@@ -85,6 +87,8 @@ type Part struct {
 	Cause    Cause
 	Share    float64
 	Evidence string
+	// Stays is the share of this time that pods take without the cause too.
+	Stays float64
 }
 
 // Limit is a number that bounds something; Default is the value that it has without configuration. Zero is unknown.
@@ -92,8 +96,9 @@ type Limit struct{ Value, Default float64 }
 
 // Evidence has facts about the whole time. Nil pointers and zero limits are not observed.
 type Evidence struct {
-	// Parts are shares of the time of a stage: of the time at capacity for the loop and the inbox, of all time that
-	// pods spend in them for the other stages. Those of one stage add up to 1 at most.
+	// Parts are shares of the time of a stage: of the time at capacity for the loop, of the time in which the loop was
+	// idle for the inbox, of all time that pods spend in them for the other stages. Those of one stage add up to 1 at
+	// most.
 	Parts [Stages][]Part
 	// Unmeasured is set for a stage whose time cannot be divided into service and causes: it stays unexplained.
 	Unmeasured [Stages]bool
@@ -108,8 +113,14 @@ type Evidence struct {
 	// Waited is the total time of pods in the observed time by a second measurement, of the pods that entered and left.
 	// Nil if there is none.
 	Waited *time.Duration
+	// WaitedWithin is by how much the two measurements may differ because one of them was made at intervals.
+	WaitedWithin time.Duration
+	// Resolution is the waiting in pod-seconds below which the first measurement is too coarse to predict a gain.
+	Resolution float64
 	// Unobserved are causes that the source cannot show, with the reason.
 	Unobserved map[Cause]string
+	// Source says by what it is known where pods are.
+	Source string
 }
 
 // Window is the input of Find.
@@ -145,7 +156,7 @@ func (w *Window) check() error {
 	for s, parts := range w.Evidence.Parts {
 		sum := 0.0
 		for _, p := range parts {
-			if int(p.Cause) >= Causes || !valid(p.Share) {
+			if int(p.Cause) >= Causes || !valid(p.Share) || !valid(p.Stays) || p.Stays > 1 {
 				return fmt.Errorf("stage %s: cause %d has the share %v", Stage(s), p.Cause, p.Share)
 			}
 			sum += p.Share
@@ -160,6 +171,12 @@ func (w *Window) check() error {
 		if !valid(share) || share > 1+rounding {
 			return fmt.Errorf("%s is %v and must be a share", name, share)
 		}
+	}
+	if !valid(e.Resolution) {
+		return fmt.Errorf("the resolution is %v", e.Resolution)
+	}
+	if e.WaitedWithin < 0 {
+		return fmt.Errorf("the second measurement is exact within %s", e.WaitedWithin)
 	}
 	if !valid(e.InFlight.Value) || !valid(e.InFlight.Default) || !valid(e.DecidedAhead.Value) ||
 		!valid(e.DecidedAhead.Default) {

@@ -22,9 +22,10 @@ var update = flag.Bool("update", false, "write what Find says into the scenarios
 //	buckets N               the next lines describe N equal buckets of 100 ms
 //	stage NAME key=value    in, out, content, capacity, blocked, starved
 //	held REASON PODS
-//	part STAGE CAUSE SHARE  a share of the stage's time
+//	part STAGE CAUSE SHARE [STAYS]  a share of the stage's time, and which share of it stays without the cause
 //	limit in-flight|decided-ahead VALUE DEFAULT
-//	blocked CAUSE, retried SHARE, flushed SHARE, waited SECONDS, unobserved CAUSE WHY, unmeasured STAGE
+//	blocked CAUSE, retried SHARE, flushed SHARE, waited SECONDS, within SECONDS, unobserved CAUSE WHY, unmeasured STAGE,
+//	resolution POD-SECONDS
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 10 {
@@ -117,7 +118,11 @@ func window(t *testing.T, input string) (w Window) {
 			b.Held[slices.Index(reasonNames[:], f[1])] = number(t, f[2])
 		case "part":
 			s := stage(t, f[1])
-			e.Parts[s] = append(e.Parts[s], Part{causeOf(t, f[2]), number(t, f[3]), ""})
+			p := Part{Cause: causeOf(t, f[2]), Share: number(t, f[3])}
+			if len(f) > 4 {
+				p.Stays = number(t, f[4])
+			}
+			e.Parts[s] = append(e.Parts[s], p)
 		case "limit":
 			*map[string]*Limit{"in-flight": &e.InFlight, "decided-ahead": &e.DecidedAhead}[f[1]] =
 				Limit{number(t, f[2]), number(t, f[3])}
@@ -132,6 +137,10 @@ func window(t *testing.T, input string) (w Window) {
 		case "waited":
 			d := time.Duration(number(t, f[1]) * float64(time.Second))
 			e.Waited = &d
+		case "within":
+			e.WaitedWithin = time.Duration(number(t, f[1]) * float64(time.Second))
+		case "resolution":
+			e.Resolution = number(t, f[1])
 		case "unmeasured":
 			e.Unmeasured[stage(t, f[1])] = true
 		case "unobserved":
@@ -163,7 +172,14 @@ func show(v Verdict) string {
 			}
 			fmt.Fprintf(&b, ", gain %s%.1f/s", least, f.Gain.PerSecond)
 		}
-		fmt.Fprintf(&b, ", saves %.2f\n", f.Gain.Saved)
+		switch {
+		case f.Gain.Unknown != "":
+			fmt.Fprintf(&b, ", gain not known: %s\n", f.Gain.Unknown)
+		case f.Gain.AtLeast && f.Gain.PerSecond == 0:
+			fmt.Fprintf(&b, ", saves at least %.2f\n", f.Gain.Saved)
+		default:
+			fmt.Fprintf(&b, ", saves %.2f\n", f.Gain.Saved)
+		}
 	}
 	if v.Next != nil {
 		fmt.Fprintf(&b, "> next %s\n", *v.Next)

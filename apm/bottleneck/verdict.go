@@ -7,6 +7,8 @@ type Verdict struct {
 	// Known is false if no bottleneck is named; NotKnown says why.
 	Known    bool   `json:"known"`
 	NotKnown string `json:"notKnown,omitempty"`
+	// Source says by what it is known where pods were; empty if nothing was observed.
+	Source string `json:"source,omitempty"`
 	// Seconds is the observed time, PodSeconds the sum over all pods of the time in it before they were confirmed.
 	Seconds    float64 `json:"seconds"`
 	PodSeconds float64 `json:"podSeconds"`
@@ -43,8 +45,11 @@ type Finding struct {
 type Gain struct {
 	// PerSecond is the expected number of placed pods per second; 0 if the rate does not depend on the cause.
 	PerSecond float64 `json:"placedPerSecond,omitempty"`
-	// AtLeast is set if PerSecond is a lower bound, because the capacity behind the cause was not observed.
+	// AtLeast is set if PerSecond, or Saved without it, is a lower bound: because the capacity behind the cause was not
+	// observed, or because the cause also delays what is counted for others.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Saved is by which share the mean time of a pod falls, if the rate stays the same.
 	Saved float64 `json:"savedShare"`
+	// Unknown is why nothing is predicted; empty if it is.
+	Unknown string `json:"unknown,omitempty"`
 }

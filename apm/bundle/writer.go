@@ -51,6 +51,14 @@ func NewWriter(w io.Writer) *Writer {
 
 // Add writes a part. It sets the part's name, size and digest. The kind must be one of this package.
 func (w *Writer) Add(p Part, content io.Reader) error {
+	return w.AddFunc(p, func(to io.Writer) error {
+		_, err := io.Copy(to, content)
+		return err
+	})
+}
+
+// AddFunc is Add for a part that is made while it is written, so that it is not in memory as a whole.
+func (w *Writer) AddFunc(p Part, write func(io.Writer) error) error {
 	p.Name = fileNames[p.Kind]
 	method := zip.Deflate
 	if strings.HasSuffix(p.Name, ".gz") || p.Kind == Digests {
@@ -60,13 +68,22 @@ func (w *Writer) Add(p Part, content io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("writing part %s: %w", p.Name, err)
 	}
-	sum := sha256.New()
-	if p.Size, err = io.Copy(io.MultiWriter(file, sum), content); err != nil {
+	sum, size := sha256.New(), counter(0)
+	if err := write(io.MultiWriter(file, sum, &size)); err != nil {
 		return fmt.Errorf("writing part %s: %w", p.Name, err)
 	}
-	p.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	p.Size, p.SHA256 = int64(size), hex.EncodeToString(sum.Sum(nil))
 	w.Manifest.Parts = append(w.Manifest.Parts, p)
 	return nil
+}
+
+// counter counts bytes.
+type counter int64
+
+// Write counts b.
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
 }
 
 // AddMissing notes that a part could not be recorded, and why.

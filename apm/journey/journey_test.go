@@ -32,7 +32,12 @@ func sample() *record.Timing {
 			Spans: []record.PhaseSpan{{Start: start, Took: ms},
 				{Phase: record.PhaseActive, Start: start + ms, Took: 9 * ms, Event: "Popped"},
 				{Phase: record.PhaseSent, Start: start + 10*ms, Took: 20 * ms, Attempt: 1}}},
-	}, Gangs: []record.GangTiming{{Gang: "shop/g", FirstMember: start}}}
+	}, Gangs: []record.GangTiming{{Gang: "shop/g", FirstMember: start - 5*ms, Quorum: start + 2*ms}},
+		Evictions: []record.EvictionTiming{
+			{For: record.PodRef{UID: "9"}, Decision: 3, Requested: start, Victims: 1, Pods: []record.VictimTiming{{Pod: web}}},
+			{For: web, Decision: 1, Requested: start + 2*ms, Sent: start + 3*ms, Terminating: start + 4*ms, Gone: start + 8*ms, Victims: 1},
+			{For: record.PodRef{UID: "8"}, Gang: "shop/g", Decision: 2, Requested: start + 5*ms, Failed: "denied", FailedAt: start + 6*ms},
+			{For: record.PodRef{UID: "7"}, Decision: 4, Requested: start}}}
 	for i, name := range []string{"web", "web", "other"} {
 		t.Requests = append(t.Requests, record.RequestTiming{AuditID: fmt.Sprint("id", i), Verb: "POST",
 			Resource: "pods/binding", Namespace: "shop", Name: name, Start: start + record.Time(i-1)*20*ms,
@@ -48,8 +53,31 @@ func TestOf(t *testing.T) {
 		r.Requests[0].AuditID != "id1" || r.ArrivingWhy != withoutLog {
 		t.Errorf("%+v", r)
 	}
+	var evictions []string
+	for _, e := range r.Evictions {
+		evictions = append(evictions, fmt.Sprint(e.Decision, e.OfPod, len(e.Phases)))
+	}
+	if got := strings.Join(evictions, ", "); got != "3 true 1, 1 false 3, 2 false 1" || len(r.GangPhases) != 2 {
+		t.Errorf("evictions %s, phases of the gang %+v", got, r.GangPhases)
+	}
 	if _, found := Of(sample(), "shop", "api"); found {
 		t.Error("a pod without a journey is found")
+	}
+}
+
+// TestAClockThatWasSet: the wall clock differs from the clock of the record by more than a second.
+func TestAClockThatWasSet(t *testing.T) {
+	for off, want := range map[record.Time]record.Time{0: 0, record.Second - 1: 0, -3600 * record.Second: -3600 * record.Second, 90 * record.Second: 90 * record.Second} {
+		timing := sample()
+		timing.Now, timing.Wall = start+50*ms, start+50*ms+off
+		if r, _ := Of(timing, "shop", "web"); r.ClockSet != want {
+			t.Errorf("%d ns off: the clock was set by %d", off, r.ClockSet)
+		}
+	}
+	timing := sample()
+	timing.Wall = 0 // an older file
+	if r, _ := Of(timing, "shop", "web"); r.ClockSet != 0 {
+		t.Errorf("without the wall clock: set by %d", r.ClockSet)
 	}
 }
 
@@ -66,6 +94,8 @@ func TestParse(t *testing.T) {
 		"gap":           {`"took":9000000`, `"took":8999999`, "begins 1 ns after the end"},
 		"order":         {`"phase":"active","start":1800000000001000000`, `"phase":"active","start":1799999999999000000`, "begins -2000000 ns"},
 		"unknown phase": {`"phase":"sent"`, `"phase":"resting"`, "does not exist"},
+		"gang":          {`"quorum":1800000000002000000`, `"quorum":1700000000000000000`, "times of gangs contradict each other: gang shop/g"},
+		"eviction":      {`"gone":1800000000008000000`, `"gone":1800000000003000000`, "times of evictions contradict each other: eviction 1"},
 		"negative":      {`"server":4000000`, `"server":-4000000`, "a part of request id0 is negative"},
 		"truncated":     {`"requests":[`, `"requests":`, "reading the times of pods"},
 		"more":          {`"epoch":"e"`, `"epoch":"e"}{"epoch":"f"`, "reading the times of pods"},
@@ -251,8 +281,8 @@ func TestSequence(t *testing.T) {
 				}
 			}
 		}
-		if elements["script"] != 0 || elements["rect"] != 1+len(r.Spans) {
-			t.Errorf("%s: elements %v for %d phases", name, elements, len(r.Spans))
+		if elements["script"] != 0 || elements["rect"] != 1+len(r.bars()) {
+			t.Errorf("%s: elements %v for %d phases", name, elements, len(r.bars()))
 		}
 		for _, line := range strings.Split(diagram.String(), "\n")[1:] {
 			if strings.Contains(line, "forged") && !strings.HasPrefix(line, "    Note over ") || strings.Contains(line, "%%") ||
@@ -263,6 +293,17 @@ func TestSequence(t *testing.T) {
 		for _, s := range r.Spans {
 			if !strings.Contains(diagram.String(), ": "+s.Phase.String()+" ") || !strings.Contains(svg.String(), ">"+s.Phase.String()+" ") {
 				t.Errorf("%s: no phase %s", name, s.Phase)
+			}
+		}
+		if beside := "participant G as victims"; strings.Contains(diagram.String(), beside) != (len(r.Evictions) > 0) {
+			t.Errorf("%s: %d evictions, and a lane of victims: %v", name, len(r.Evictions), strings.Contains(diagram.String(), beside))
+		}
+		for i := range r.Evictions {
+			for _, s := range r.Evictions[i].Phases {
+				text := fmt.Sprintf("eviction %d: %s ", r.Evictions[i].Decision, s.Phase)
+				if !strings.Contains(diagram.String(), "    Note over G: "+text) || !strings.Contains(svg.String(), ">"+text) {
+					t.Errorf("%s: no %s", name, text)
+				}
 			}
 		}
 	}

@@ -3,10 +3,12 @@
 package journey
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
@@ -57,6 +59,16 @@ func Check(t *record.Timing) error {
 			return fmt.Errorf("times of pods contradict each other: %w", err)
 		}
 	}
+	for i := range t.Gangs {
+		if err := t.Gangs[i].Check(); err != nil {
+			return fmt.Errorf("times of gangs contradict each other: %w", err)
+		}
+	}
+	for i := range t.Evictions {
+		if err := t.Evictions[i].Check(); err != nil {
+			return fmt.Errorf("times of evictions contradict each other: %w", err)
+		}
+	}
 	for i := range t.Requests {
 		q := &t.Requests[i]
 		if min(q.Throttle, q.Connect, q.Send, q.Server, q.Answer) < 0 || q.End() < q.Start {
@@ -72,12 +84,26 @@ type Report struct {
 	record.Journey
 	// Others counts other journeys of pods of the same name: they were deleted, or left and came back.
 	Others int `json:"others,omitempty"`
-	// GangTiming has the milestones of its gang; nil without one.
-	GangTiming *record.GangTiming `json:"gangTiming,omitempty"`
+	// GangTiming has the milestones of its gang, and GangPhases what is between them; nil without one.
+	GangTiming *record.GangTiming     `json:"gangTiming,omitempty"`
+	GangPhases []record.MilestoneSpan `json:"gangPhases,omitempty"`
+	// Evictions are those for the pod, for its gang, and of the pod itself, in the order in which they were requested.
+	Evictions []Eviction `json:"evictions,omitempty"`
 	// Requests are the writes about the pod, oldest first.
 	Requests []record.RequestTiming `json:"requests,omitempty"`
+	// ClockSet is by how much the clock of the scheduler's machine was set since the scheduler started, 0 for less than
+	// a second: times are by the clock at the start, so they differ from other times of that machine by it.
+	ClockSet record.Time `json:"clockSet,omitempty"`
 	// Lost is set if older requests or journeys were overwritten before they were read.
 	Lost record.Lost `json:"lost"`
+}
+
+// Eviction is an eviction with its phases.
+type Eviction struct {
+	record.EvictionTiming
+	// OfPod is true if the pod is one of the victims.
+	OfPod  bool                   `json:"ofPod,omitempty"`
+	Phases []record.MilestoneSpan `json:"phases"`
 }
 
 // withoutLog is why the time before the first observation is not known.
@@ -98,9 +124,10 @@ func Of(t *record.Timing, namespace, name string) (r Report, found bool) {
 	}
 	for i := range t.Gangs {
 		if t.Gangs[i].Gang == r.Gang && r.Gang != "" {
-			r.GangTiming = &t.Gangs[i]
+			r.GangTiming, r.GangPhases = &t.Gangs[i], t.Gangs[i].Phases()
 		}
 	}
+	r.Evictions = evictionsOf(t, &r.Journey)
 	for _, q := range t.Requests {
 		about := q.Resource == "pods" || strings.HasPrefix(q.Resource, "pods/")
 		inside := q.End() >= r.Began && (r.Ended == 0 || q.Start <= r.Ended)
@@ -108,8 +135,23 @@ func Of(t *record.Timing, namespace, name string) (r Report, found bool) {
 			r.Requests = append(r.Requests, q)
 		}
 	}
+	if set := t.Wall - t.Now; t.Wall != 0 && t.Now != 0 && (set >= record.Second || set <= -record.Second) {
+		r.ClockSet = set
+	}
 	if r.Lost = t.Lost; r.Arriving == nil && r.ArrivingWhy == "" {
 		r.ArrivingWhy = withoutLog
 	}
 	return r, found
+}
+
+// evictionsOf returns the evictions that a pod, or its gang, got capacity by, and those of the pod itself.
+func evictionsOf(t *record.Timing, j *record.Journey) (list []Eviction) {
+	for _, e := range t.Evictions {
+		ofPod := slices.ContainsFunc(e.Pods, func(v record.VictimTiming) bool { return v.Pod.UID == j.Pod.UID })
+		if e.For.UID == j.Pod.UID || e.Gang == j.Gang && e.Gang != "" || ofPod {
+			list = append(list, Eviction{EvictionTiming: e, OfPod: ofPod, Phases: e.Phases()})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Eviction) int { return cmp.Compare(a.Requested, b.Requested) })
+	return list
 }

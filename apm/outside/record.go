@@ -18,6 +18,9 @@ import (
 // MaxSeconds bounds the duration of a recording: a trace of a busy scheduler has some MB for each second.
 const MaxSeconds = 300
 
+// MaxExactSeconds bounds a recording that measures at the boundaries of plugins, which slows the scheduler.
+const MaxExactSeconds = 60
+
 // Source is a scheduler that answers requests, with the permissions of the user.
 type Source interface {
 	// Fetch returns the answer to a GET of a path with a query. The caller closes it.
@@ -30,6 +33,8 @@ type Options struct {
 	Seconds int
 	// API, if set, is the API server of the scheduler, with the permissions of the user.
 	API Source
+	// Exact makes the CPU time of plugins be measured at each boundary between them, for at most MaxExactSeconds.
+	Exact bool
 	// Progress, if set, gets lines about what happens.
 	Progress func(line string)
 	// Also, if set, adds other parts to the bundle after the recording.
@@ -50,6 +55,10 @@ func Record(ctx context.Context, from Source, w *bundle.Writer, o Options) error
 	if o.Seconds < 1 || o.Seconds > MaxSeconds {
 		return fmt.Errorf("recording for %d s: the duration must be from 1 to %d s", o.Seconds, MaxSeconds)
 	}
+	if o.Exact && o.Seconds > MaxExactSeconds {
+		return fmt.Errorf("recording for %d s: with the boundaries of plugins it must be at most %d s", o.Seconds,
+			MaxExactSeconds)
+	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
@@ -58,7 +67,7 @@ func Record(ctx context.Context, from Source, w *bundle.Writer, o Options) error
 	r := &recorder{from: from, progress: o.Progress, sampler: newSampler(from, o.API)}
 	defer r.close()
 	w.Manifest.Began, w.Manifest.Seconds = time.Now().UTC(), o.Seconds
-	r.record(ctx, o.Seconds)
+	r.record(ctx, o.Seconds, o.Exact)
 	w.Manifest.Ended = time.Now().UTC()
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the scheduler did not complete its answers within %s of the end of the recording", grace)
@@ -107,12 +116,15 @@ func (r *recorder) say(line string) {
 }
 
 // record records the trace and both profiles at the same time, and the metrics directly before and after the trace.
-func (r *recorder) record(ctx context.Context, seconds int) {
+func (r *recorder) record(ctx context.Context, seconds int, exact bool) {
 	r.say(fmt.Sprintf("recording an execution trace and profiles for %d s", seconds))
 	profiles := []request{
 		{kind: bundle.CPU, path: fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds+longer)},
 		{kind: bundle.Allocs, path: fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds+longer)},
 		{kind: bundle.Work, path: fmt.Sprintf("/debug/kumiki/work?seconds=%d", seconds+longer)},
+	}
+	if exact {
+		profiles[2].path += "&exact=true"
 	}
 	var done sync.WaitGroup
 	defer done.Wait()

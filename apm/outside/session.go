@@ -41,6 +41,7 @@ type Session struct {
 	most       time.Duration
 	began      time.Time
 	cpu, trace *pending // nil if the scheduler denies it
+	unsample   func()   // ends the samples and adds them
 	end        sync.Once
 	ended      chan struct{} // closed by the end of the session
 	over       error
@@ -57,10 +58,11 @@ type pending struct {
 }
 
 // Begin begins a recording: a CPU profile, then allocations and metrics, then the trace. It returns when the trace has
-// begun. After a time, at most, the recording ends by itself. What the scheduler denies becomes a missing part.
-func Begin(ctx context.Context, from Endless, most time.Duration) (*Session, error) {
-	s := &Session{recorder: recorder{from: from, progress: func(string) {}}, endless: from, most: most,
-		began: time.Now().UTC(), ended: make(chan struct{})}
+// begun. After a time, at most, the recording ends by itself. What the scheduler denies becomes a missing part. With
+// api, the API server of the scheduler, the state of both is sampled meanwhile.
+func Begin(ctx context.Context, from Endless, api Source, most time.Duration) (*Session, error) {
+	s := &Session{recorder: recorder{from: from, progress: func(string) {}, sampler: newSampler(from, api)},
+		endless: from, most: most, began: time.Now().UTC(), ended: make(chan struct{})}
 	s.cpu = s.start(ctx, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", forever), nil)
 	select {
 	case <-ctx.Done():
@@ -79,6 +81,10 @@ func Begin(ctx context.Context, from Endless, most time.Duration) (*Session, err
 	if err := ctx.Err(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("recording: %w", err)
+	}
+	s.unsample = func() {}
+	if api != nil {
+		s.unsample = s.sampled(ctx)
 	}
 	s.stop = time.AfterFunc(most, func() { s.finish(ctx) })
 	return s, nil
@@ -119,6 +125,7 @@ func (p *pending) fetched() fetched { return fetched{part: p.part, file: p.file,
 func (s *Session) finish(ctx context.Context) {
 	s.end.Do(func() {
 		defer close(s.ended)
+		s.unsample()
 		s.trace.complete()
 		s.fetch(ctx, request{kind: bundle.MetricsAfter, path: "/metrics"})
 		after := fetched{part: bundle.Part{Kind: bundle.Allocs, Source: allocsPath}}

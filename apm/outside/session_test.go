@@ -114,7 +114,7 @@ func session(t *testing.T, from Endless, took, most time.Duration) *bundle.Reade
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Begin(t.Context(), from, most)
+		s, err := Begin(t.Context(), from, nil, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestASessionWithDenials(t *testing.T) {
 // TestASessionThatIsDropped: a run that fails closes its session, and nothing waits any more.
 func TestASessionThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Begin(t.Context(), &growing{&endless{fake: fake{answers: map[string]string{"/metrics": "up 1\n"}}}, t, 0},
+		s, err := Begin(t.Context(), &growing{&endless{fake: fake{answers: map[string]string{"/metrics": "up 1\n"}}}, t, 0}, nil,
 			time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestASessionThatIsDropped(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Begin(ctx, &endless{}, time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := Begin(ctx, &endless{}, nil, time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("a session of a context that has ended: %v", err)
 	}
 }

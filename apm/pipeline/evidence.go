@@ -27,6 +27,9 @@ func (r *reader) loops() []bottleneck.Load {
 		if l == (bottleneck.Load{}) && i+1 < len(out) {
 			continue
 		}
+		if l == (bottleneck.Load{}) && r.ours {
+			l = r.turning(took, out[max(from-1, 0)])
+		}
 		for j := from; j <= i; j++ {
 			out[j] = l
 		}
@@ -35,12 +38,29 @@ func (r *reader) loops() []bottleneck.Load {
 	return out
 }
 
+// longestRest is after what time a rest of kumiki's loop is counted at the latest, with a margin.
+const longestRest = 1.2
+
+// turning returns what the loop did in the seconds at the end in which nothing was counted, after it did something
+// else: if they are longer than a rest can be, a turn lasts.
+func (r *reader) turning(seconds float64, before bottleneck.Load) bottleneck.Load {
+	if seconds > longestRest {
+		return bottleneck.Load{AtCapacity: 1}
+	}
+	return before
+}
+
 // loopLoad returns what the loop did; nothing if nothing was counted.
 func (r *reader) loopLoad(c change, took float64) (l bottleneck.Load) {
 	if !r.ours {
 		busy := c.sum(algorithm) + c.sum(pointSum, `extension_point="PostFilter"`) +
 			c.sum(pointSum, `extension_point="Reserve"`) + c.sum(pointSum, `extension_point="Permit"`)
 		l.AtCapacity = min(busy/took, 1)
+		if last := &r.d.Samples[len(r.d.Samples)-1]; last.Values.Has(leads) && last.Values.Sum(leads) == 0 {
+			l.AtCapacity, l.Blocked = 0, 1
+			pause := bottleneck.Pause
+			r.w.Evidence.Blocked = &pause
+		}
 		// Other work of the loop is not measured: it is not known to be idle.
 		return l
 	}
@@ -74,10 +94,17 @@ func (r *reader) part(s bottleneck.Stage, c bottleneck.Cause, share float64, for
 // etcdWrite is how long a write to etcd may take: etcd's documentation expects its disk to need less than 10 ms.
 const etcdWrite = 10 * time.Millisecond
 
+// upstreamPoll is how long kube-scheduler waits before it looks whether the volumes of a pod are ready: its pods take
+// as long where they are ready at once.
+const upstreamPoll = time.Second
+
 // bind divides the time of binds among the rate limiter, the API server and the way to it.
 func (r *reader) bind(c change) {
 	if sum := c.sum(requestSum); sum > 0 {
 		r.limited = min(c.sum(limiterSum)/sum, 1)
+	}
+	if s := r.stays; s != nil && s.answers > 0 {
+		r.limited = s.limited.Seconds() / (s.limited + s.sent).Seconds()
 	}
 	if !r.ours {
 		bind, before := c.sum(pointSum, `extension_point="Bind"`), c.sum(pointSum, `extension_point="PreBind"`)+
@@ -87,6 +114,10 @@ func (r *reader) bind(c change) {
 		}
 	}
 	r.part(bottleneck.Preparing, bottleneck.Prepare, 1, "volumes and devices of pods were prepared")
+	if mean, ok := c.mean(pointSum, pointCount, `extension_point="PreBind"`); !r.ours && ok && mean > 0 {
+		e := &r.w.Evidence
+		e.Parts[bottleneck.Preparing][0].Stays = min(upstreamPoll.Seconds()/mean, 1)
+	}
 	if r.d.Before == nil || r.d.After == nil {
 		r.w.Evidence.Unmeasured[bottleneck.APIServer] = true
 		return
@@ -97,63 +128,138 @@ func (r *reader) bind(c change) {
 // apiServer divides the time of a bind without the rate limiter.
 func (r *reader) apiServer(c, api change) {
 	total, ok := c.mean(pointSum, pointCount, `extension_point="Bind"`)
+	binds := c.sum(pointCount, `extension_point="Bind"`)
 	total *= 1 - r.limited
+	if s := r.stays; s != nil && s.answers > 0 {
+		total, binds, ok = s.sent.Seconds()/s.answers, s.answers, true
+	}
 	handler, counted := api.mean(handlerSum, handlerCount)
 	if !ok || !counted || total <= 0 {
 		return
 	}
 	handler = min(handler, total)
-	fairness := min(r.fairness(api), handler) // the duration of a request contains its wait
+	fairness, rejected := r.fairness(api)
+	fairness = min(fairness, handler) // the duration of a request contains its wait
 	handler -= fairness
 	mean, best := r.probes()
 	slow := 0.0 // the share of the handler's time that a lack of CPU takes
 	if mean > 0 {
 		slow = max(1-best/mean, 0)
 	}
+	// The wait for etcd does not get longer by a factor, but by one wait for a CPU.
 	etcd, _ := api.mean(etcdSum, etcdCount, `operation="update"`)
-	late := min(max(etcd*(1-slow)-etcdWrite.Seconds(), 0), handler*(1-slow))
+	late := min(max(etcd-(mean-best)-etcdWrite.Seconds(), 0), handler)
 	outside := max(total-handler-fairness-2*best, 0)
-	binds := c.sum(pointCount, `extension_point="Bind"`)
-	starved := min(r.clientWaits()/binds, outside)
+	rejected = min(rejected, outside)
+	outside -= rejected
+	starved := min(r.clientWaits()/max(binds, 1), outside)
+	collected := starved * r.collector()
+	starved -= collected
 	ms := func(seconds float64) float64 { return 1000 * seconds }
-	r.part(bottleneck.APIServer, bottleneck.APF, fairness/total, "a request waited in queues for %.1f of %.1f ms",
-		ms(fairness), ms(total))
-	r.part(bottleneck.APIServer, bottleneck.APIServerCPU, handler*slow/total,
+	r.part(bottleneck.APIServer, bottleneck.APF, (fairness+rejected)/total,
+		"a request waited in queues for %.1f of %.1f ms, and for %.1f ms after it was rejected", ms(fairness),
+		ms(total), ms(rejected))
+	r.part(bottleneck.APIServer, bottleneck.APIServerCPU, (handler-late)*slow/total,
 		"an empty request took %.1f ms on average and %.1f ms at best", ms(mean), ms(best))
 	r.part(bottleneck.APIServer, bottleneck.Etcd, late/total, "a write took etcd %.1f ms", ms(etcd))
+	r.part(bottleneck.APIServer, bottleneck.GC, collected/total,
+		"answers waited in the scheduler for garbage collection")
 	r.part(bottleneck.APIServer, bottleneck.CPUStarvation, starved/total,
 		"answers waited in the scheduler for a CPU")
-	r.part(bottleneck.APIServer, bottleneck.APILatency, (outside-starved)/total,
+	r.part(bottleneck.APIServer, bottleneck.APILatency, (outside-starved-collected)/total,
 		"a bind took %.1f ms, of which %.1f ms in the API server", ms(total), ms(handler+fairness))
 }
 
 // clientWaits is the time in seconds that goroutines which bind and send waited for a CPU; 0 if it is not known.
 func (r *reader) clientWaits() (sum float64) {
 	for _, name := range []apm.Lane{apm.Binding, apm.Client} {
-		if l := r.lane(name); l != nil {
-			sum += (l.Runnable + time.Duration(float64(l.Running+l.Syscall)*r.starved())).Seconds()
-		}
+		waited, _ := r.withoutCPU(name)
+		sum += waited
 	}
 	return sum
 }
 
-// fairness is the mean wait in the queues of the priority level on which requests waited the longest.
-func (r *reader) fairness(api change) (most float64) {
-	levels := map[string]bool{} // label of a level -> true
+// collector is the share of the execution outside of the loop that is garbage collection, with what other goroutines do
+// of it.
+func (r *reader) collector() float64 {
+	gc := r.lane(apm.Collector)
+	if gc == nil {
+		return 0
+	}
+	others, collecting := r.profile.CPU.Executing, gc.Running
+	for i := range r.profile.Lanes {
+		l := &r.profile.Lanes[i]
+		if l.Lane == apm.Loop {
+			others -= l.Running + l.Syscall
+		} else {
+			collecting += l.Assist
+		}
+	}
+	if others <= 0 {
+		return 0
+	}
+	return min(float64(collecting)/float64(others), 1)
+}
+
+// withoutCPU is the time that goroutines of a lane were ready and had no CPU, and its share of the time in which they
+// were ready.
+func (r *reader) withoutCPU(name apm.Lane) (seconds, share float64) {
+	l := r.lane(name)
+	if l == nil {
+		return 0, 0
+	}
+	executed := l.Running + l.Syscall
+	waited := l.Runnable + time.Duration(float64(executed)*r.starved())
+	if ready := l.Runnable + executed; ready > 0 {
+		share = float64(waited) / float64(ready)
+	}
+	return waited.Seconds(), share
+}
+
+// retryAfter is how long a client waits at least after a request was rejected: the API server asks for a second.
+const retryAfter = 1.0
+
+// fairness returns the time in seconds that API Priority and Fairness takes of a request on average: the wait in its
+// queues, and the waits of the client after it was rejected because the queue was full. Of the flow schemas that served
+// as many requests as there were binds, it is the one that took the longest.
+func (r *reader) fairness(api change) (queued, rejected float64) {
+	schemas, least := map[string]bool{}, api.sum(handlerCount)*mostBinds // labels of a flow schema -> true
 	for series := range api.to {
-		if i := strings.Index(series, `priority_level="`); i >= 0 && strings.HasPrefix(series, fairnessSum) {
-			rest := series[i+len(`priority_level="`):]
-			if end := strings.IndexByte(rest, '"'); end >= 0 {
-				levels[`priority_level="`+rest[:end]+`"`] = true
-			}
+		if strings.HasPrefix(series, fairnessCount) {
+			schemas[label(series, "priority_level")+","+label(series, "flow_schema")] = true
 		}
 	}
-	for level := range levels { // order: a maximum
-		if mean, ok := api.mean(fairnessSum, fairnessCount, level, `execute="true"`); ok {
-			most = max(most, mean)
+	for schema := range schemas { // order: a maximum
+		level, flow, _ := strings.Cut(schema, ",")
+		served := api.sum(fairnessCount, level, flow, `execute="true"`)
+		if served == 0 || served < least {
+			continue
+		}
+		q := api.sum(fairnessSum, level, flow, `execute="true"`) / served
+		n := api.sum(fairnessCount, level, flow, `execute="false"`) / served * retryAfter
+		if q+n > queued+rejected {
+			queued, rejected = q, n
 		}
 	}
-	return most
+	return queued, rejected
+}
+
+// mostBinds is the share of the binds that a flow schema must have served to be that of the scheduler: its first and
+// its last requests may be counted in another order.
+const mostBinds = 0.9
+
+// label returns a label of a series with its value, as in name="value"; empty if there is none.
+func label(series, name string) string {
+	i := strings.Index(series, name+`="`)
+	if i < 0 {
+		return ""
+	}
+	value := i + len(name) + len(`="`)
+	end := strings.IndexByte(series[value:], '"')
+	if end < 0 {
+		return ""
+	}
+	return series[i : value+end+1]
 }
 
 // probes returns the mean and the best latency of empty requests in seconds; 0 without any.
@@ -182,9 +288,12 @@ func (r *reader) starved() float64 {
 
 // watch divides the time of pods on their way to the scheduler: events are late by as much as an empty request, if the
 // API server has too little CPU.
-func (r *reader) watch(c change) {
-	late, created := 0.0, 0.0
+func (r *reader) watch() {
+	late, created, during := 0.0, 0.0, 0.0
 	for i := range r.w.Buckets {
+		if r.w.Buckets[i].Stages[bottleneck.Watch].Content > 0 {
+			during += r.w.Buckets[i].Took.Seconds()
+		}
 		late += r.w.Buckets[i].Stages[bottleneck.Watch].Content * r.w.Buckets[i].Took.Seconds()
 		created += r.w.Buckets[i].Stages[bottleneck.Creation].Out
 	}
@@ -196,30 +305,40 @@ func (r *reader) watch(c change) {
 	r.part(bottleneck.Watch, bottleneck.APIServerCPU, slow,
 		"an empty request took %.1f ms on average and %.1f ms at best",
 		1000*mean, 1000*best)
-	r.part(bottleneck.Watch, bottleneck.WatchDelivery, 1-slow,
-		"pods were created, and the scheduler's metrics did not contain them yet")
+	waited, starved := r.withoutCPU(apm.Informers)
+	starved = min(starved, waited/during, 1-slow)
+	r.part(bottleneck.Watch, bottleneck.CPUStarvation, starved,
+		"what reads the watches was ready for %.2f s and had no CPU", waited)
+	r.part(bottleneck.Watch, bottleneck.WatchDelivery, 1-slow-starved,
+		"pods were created, and the scheduler did not know them yet%s", r.watchLag())
+}
+
+// watchLag says how late the watch showed own binds; empty if that is not known.
+func (r *reader) watchLag() string {
+	if r.stays == nil || len(r.stays.lags) == 0 {
+		return ""
+	}
+	sum := time.Duration(0)
+	for _, lag := range r.stays.lags {
+		sum += max(lag, 0)
+	}
+	return fmt.Sprintf("; the watch showed own binds %.1f ms after their answers",
+		1000*sum.Seconds()/float64(len(r.stays.lags)))
 }
 
 // loop divides the time in which the loop was busy.
 func (r *reader) loop(c change) {
-	left := 1.0
+	left, events := 1.0, 0.0
 	if r.ours {
 		state := func(name string) float64 { return c.sum(loopSeconds, `state="`+name+`"`) }
 		if busy := state("cycle") + state("event") + state("observer") + state("other"); busy > 0 {
 			observers := state("observer") / busy
 			r.part(bottleneck.Loop, bottleneck.Observers, observers, "observers took %.0f %% of the loop's busy time",
 				100*observers)
-			left -= observers
-			if left > 0 {
-				defer func(share float64) {
-					r.part(bottleneck.Loop, bottleneck.Intake, share,
-						"changes of the cluster took %.0f %% of the loop's busy time", 100*share)
-				}(state("event") / busy * (1 - r.waits(nil)))
-			}
-			left -= state("event") / busy
+			left, events = left-observers, state("event")/busy
 		}
 	}
-	r.work(max(left, 0))
+	r.work(max(left, 0), events)
 }
 
 // waits returns the share of the loop's busy time in which it waited for a CPU, and adds the causes if add is set.
@@ -233,13 +352,7 @@ func (r *reader) waits(add func(c bottleneck.Cause, share float64, evidence stri
 	if total == 0 {
 		return 0
 	}
-	collector := 0.0 // the share of the other goroutines' execution that is garbage collection
-	if gc := r.lane(apm.Collector); gc != nil {
-		others := float64(r.profile.CPU.Executing) - executing
-		if others > 0 {
-			collector = min(float64(gc.Running)/others, 1)
-		}
-	}
+	collector := r.collector()
 	assist := min(float64(loop.Assist)/total, executing/total)
 	queued := float64(loop.Runnable) / total
 	starved := (executing/total - assist) * r.starved()
@@ -253,48 +366,69 @@ func (r *reader) waits(add func(c bottleneck.Cause, share float64, evidence stri
 	return min(assist+queued+starved, 1)
 }
 
-// work divides the time of cycles, which is this share of the busy time.
-func (r *reader) work(share float64) {
+// work divides what is left of the loop's busy time. events is the share of the busy time in which it took changes.
+func (r *reader) work(left, events float64) {
 	loop := r.lane(apm.Loop)
 	if loop == nil {
+		r.w.Evidence.Unmeasured[bottleneck.Loop] = true
 		return
 	}
-	window := float64(*r.profile.Traced)
-	cycles := share * window * r.busy()
-	if cycles > 0 {
-		if foreign := r.waitBelow(foreignCode); foreign > 0 {
-			f := min(foreign/cycles, 1) * share
-			r.part(bottleneck.Loop, bottleneck.ForeignCode, f, "the loop waited %.2f s for extenders or hosted plugins",
-				foreign/1e9)
-			share -= f
+	if busy := float64(*r.profile.Traced) * r.busy(); busy > 0 {
+		foreign := min(r.waitBelow(foreignCode)/busy, left)
+		r.part(bottleneck.Loop, bottleneck.ForeignCode, foreign,
+			"the loop waited %.2f s for extenders or hosted plugins", foreign*busy/1e9)
+		left -= foreign
+		// The loop of kumiki has no workers. Foreign code has locks of its own.
+		if locks := float64(loop.Blocked[apm.Sync]); r.ours && foreign == 0 {
+			share := min(locks/busy, left)
+			r.part(bottleneck.Loop, bottleneck.Lock, share, "the loop waited %.2f s for locks", locks/1e9)
+			left -= share
 		}
 	}
-	waits := r.waits(func(c bottleneck.Cause, s float64, evidence string) {
-		r.part(bottleneck.Loop, c, s*share, "%s", evidence)
+	left *= 1 - r.waits(func(c bottleneck.Cause, s float64, evidence string) {
+		r.part(bottleneck.Loop, c, s*left, "%s", evidence)
 	})
-	share *= 1 - waits
+	r.computing(left, events)
+}
+
+const intakeText = "changes of the cluster took %.0f %% of the loop's busy time"
+
+// computing divides the time in which the loop had a CPU, by its samples.
+func (r *reader) computing(left, events float64) {
 	cpu := 0.0
 	for i := range r.profile.Lanes {
 		if l := &r.profile.Lanes[i]; l.InLoop && l.CPU != nil {
 			cpu += float64(*l.CPU)
 		}
 	}
-	if cpu <= 0 {
+	if cpu <= 0 { // hints are evaluated for changes, so without samples not even the time of changes has a cause
+		r.w.Evidence.Unmeasured[bottleneck.Loop] = true
 		return
 	}
-	preempting, searching := r.cpuBelow(preemption)/cpu, r.cpuBelow(gangs)/cpu
-	r.part(bottleneck.Loop, bottleneck.Preemption, share*min(preempting, 1), "%.0f %% of the loop's CPU time is the "+
-		"search for victims", 100*min(preempting, 1))
-	r.part(bottleneck.Loop, bottleneck.GangSearch, share*min(searching, 1-min(preempting, 1)), "%.0f %% of the "+
-		"loop's CPU time is the search for places of gangs", 100*searching)
-	hints := min(r.cpuBelow(queueingHints)/cpu, 1)
-	r.part(bottleneck.Loop, bottleneck.Hints, share*hints, "%.0f %% of the loop's CPU time is queueing hints",
-		100*hints)
+	known := 0.0
+	add := func(c bottleneck.Cause, share float64, format string, args ...any) {
+		share = min(share, 1-known)
+		known += share
+		r.part(bottleneck.Loop, c, left*share, format, args...)
+	}
+	preempting, searching := min(r.cpuBelow(preemption)/cpu, 1), r.cpuBelow(gangs)/cpu
+	hints := r.cpuBelow(queueingHints) / cpu
+	add(bottleneck.Preemption, preempting, "%.0f %% of the loop's CPU time is the search for victims", 100*preempting)
+	add(bottleneck.GangSearch, searching, "%.0f %% of the loop's CPU time is the search for places of gangs",
+		100*searching)
+	add(bottleneck.Hints, hints, "%.0f %% of the loop's CPU time is queueing hints", 100*hints)
+	outside, plugins := 1-known, 0.0 // hints, searches and trials call plugins too
 	for _, p := range r.profile.Plugins {
 		if p.InLoop && p.CPU != nil {
-			s := float64(*p.CPU) / cpu * (1 - min(preempting+searching+hints, 1))
-			r.part(bottleneck.Loop, bottleneck.Plugin, share*s, "%s used %.0f %% of the loop's CPU time", p.Name, 100*s)
+			s := float64(*p.CPU) / cpu * outside
+			plugins += s
+			add(bottleneck.Plugin, s, "%s used %.0f %% of the loop's CPU time", p.Name, 100*s)
 		}
+	}
+	if left > 0 {
+		// Hints are evaluated for changes. What plugins use beyond the time of cycles, they use for changes too.
+		events = min(events/left, 1)
+		add(bottleneck.Intake, max(events-hints-max(plugins-(1-events), 0), 0), intakeText, 100*events)
 	}
 }
 
@@ -326,7 +460,7 @@ var (
 		upstreamPath + "scheduler.(*HTTPExtender).send"}
 	preemption    = []string{kumikiPath + "core/preempt", upstreamPath + "scheduler/framework/preemption."}
 	gangs         = []string{kumikiPath + "core/gang."}
-	queueingHints = []string{kumikiPath + "core/queue.(*Queue).hint",
+	queueingHints = []string{kumikiPath + "core/queue.(*Queue).judge",
 		upstreamPath + "scheduler/backend/queue.(*PriorityQueue).isPodWorthRequeuing"}
 )
 

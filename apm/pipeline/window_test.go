@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -127,6 +128,8 @@ func TestCausesFromSamples(t *testing.T) {
 		"recorder": {history{gauges: samples.Values{active: 50}, counters: join(kumiki(0.05, "idle", nil), samples.Values{
 			`kumiki_loop_seconds_total{state="observer"}`: 0.95, `kumiki_loop_seconds_total{state="idle"}`: 0}), probes: fast,
 			pods: &samples.Pods{Unbound: 50}, api: samples.Values{}}, "observers"},
+		"standby": {history{gauges: samples.Values{active: 50, `leader_election_master_status{name="kube-scheduler"}`: 0},
+			pods: &samples.Pods{Unbound: 50}, api: samples.Values{}}, "pause"},
 		"gates":    {history{gauges: samples.Values{`scheduler_pending_pods{queue="gated"}`: 30}, counters: kumiki(0, "idle", nil), pods: &samples.Pods{Unbound: 30}}, "gate"},
 		"capacity": {history{gauges: samples.Values{`scheduler_pending_pods{queue="unschedulable"}`: 30}, counters: kumiki(0, "idle", nil), pods: &samples.Pods{Unbound: 30}}, "no-capacity"},
 		"victims":  {history{gauges: samples.Values{`scheduler_pending_pods{queue="gated"}`: 30}, counters: kumiki(0, "idle", nil), pods: &samples.Pods{Unbound: 30, Nominated: 30}}, "victims"},
@@ -138,7 +141,7 @@ func TestCausesFromSamples(t *testing.T) {
 			pods: &samples.Pods{Unbound: 20}}, "not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := bottleneck.Find(Window(c.h.document(), nil))
+			v := bottleneck.Find(Window(c.h.document(), nil, nil))
 			got := "not known"
 			if v.Known {
 				got = v.Findings[0].Cause.String()
@@ -153,21 +156,27 @@ func TestCausesFromSamples(t *testing.T) {
 // TestARestartIsNotKnown: the counters of two processes have no difference.
 func TestARestartIsNotKnown(t *testing.T) {
 	d := history{gauges: samples.Values{active: 50, "process_start_time_seconds": 5}, counters: kumiki(1, "idle", nil)}.document()
-	if v := bottleneck.Find(Window(d, nil)); !v.Known {
+	if v := bottleneck.Find(Window(d, busyLoop(), nil)); !v.Known {
 		t.Errorf("without a restart: %s", v.NotKnown)
 	}
 	d.Samples[steps].Values["process_start_time_seconds"] = 6
-	if v := bottleneck.Find(Window(d, nil)); v.Known {
+	if v := bottleneck.Find(Window(d, busyLoop(), nil)); v.Known {
 		t.Errorf("with a restart %s is named", v.Findings[0].Cause)
 	}
 }
 
+// busyLoop is the profile of a loop that computes, outside of the parts that have a cause of their own.
+func busyLoop() *apm.Profile {
+	traced, cpu, factor := 5*time.Second, 4*time.Second, 1.0
+	return &apm.Profile{Traced: &traced, CPU: apm.CPU{Executing: 5 * time.Second, Factor: &factor}, Lanes: []apm.Row{
+		{Name: "loop", Lane: apm.Loop, InLoop: true, Running: 4 * time.Second, CPU: &cpu}}}
+}
+
 // TestLoopWorkFromTheTrace: what the loop does while it is busy comes from the trace of the same time.
 func TestLoopWorkFromTheTrace(t *testing.T) {
-	traced, cpu, one, factor := 5*time.Second, 4*time.Second, 3*time.Second, 1.0
-	loop := apm.Row{Name: "loop", Lane: apm.Loop, InLoop: true, Running: 4 * time.Second, CPU: &cpu}
+	one := 3 * time.Second
 	full := func(change func(*apm.Profile)) *apm.Profile {
-		p := &apm.Profile{Traced: &traced, Lanes: []apm.Row{loop}, CPU: apm.CPU{Executing: 5 * time.Second, Factor: &factor}}
+		p := busyLoop()
 		change(p)
 		return p
 	}
@@ -189,9 +198,96 @@ func TestLoopWorkFromTheTrace(t *testing.T) {
 		"scheduler-cpu": full(func(*apm.Profile) {}),
 	} {
 		h := history{gauges: samples.Values{active: 500}, counters: kumiki(1, "idle", nil)}
-		v := bottleneck.Find(Window(h.document(), p))
+		v := bottleneck.Find(Window(h.document(), p, nil))
 		if !v.Known || v.Findings[0].Cause.String() != want {
 			t.Errorf("want %s: %+v", want, v)
 		}
+	}
+}
+
+// TestLongTurn: kumiki's loop counts a turn when it ends. If nothing was counted for longer than a rest can be, the loop
+// is in a turn.
+func TestLongTurn(t *testing.T) {
+	h := history{gauges: samples.Values{active: 500}, counters: kumiki(1, "idle", nil)}
+	d := h.document()
+	for i := steps / 2; i <= steps; i++ {
+		for name := range kumiki(1, "idle", nil) {
+			d.Samples[i].Values[name] = d.Samples[steps/2].Values[name]
+		}
+	}
+	v := bottleneck.Find(Window(d, busyLoop(), nil))
+	if !v.Known || v.Findings[0].Cause != bottleneck.SchedulerCPU {
+		t.Errorf("a turn of 2.5 s: %+v", v)
+	}
+}
+
+// TestWatchReaderWithoutCPU: pods that the scheduler does not know yet, because it has no CPU to read the watch.
+func TestWatchReaderWithoutCPU(t *testing.T) {
+	traced, cpu, factor := 5*time.Second, time.Second, 0.1
+	p := &apm.Profile{Traced: &traced, CPU: apm.CPU{Executing: 5 * time.Second, Factor: &factor}, Lanes: []apm.Row{
+		{Name: "informers", Lane: apm.Informers, Running: time.Second, Runnable: 4500 * time.Millisecond, CPU: &cpu}}}
+	h := history{gauges: samples.Values{active: 0}, counters: kumiki(0.01, "idle", nil), probes: []int64{int64(ms)},
+		pods: &samples.Pods{Unbound: 40, Created: 40}}
+	if v := bottleneck.Find(Window(h.document(), p, nil)); !v.Known || v.Findings[0].Cause != bottleneck.CPUStarvation {
+		t.Errorf("without CPU: %+v", v)
+	}
+}
+
+// TestOtherSchemas: binds do not wait in queues of another client's flow schema, which serves fewer requests.
+func TestOtherSchemas(t *testing.T) {
+	h := history{gauges: samples.Values{binding: 8, assuming: 8}, probes: []int64{int64(ms)},
+		counters: kumiki(0.02, "idle", binds(40, 200*ms, 0)), pods: &samples.Pods{Unbound: 8, Created: 40, Left: 40},
+		api: join(handled(200, 198*ms, 0, 195*ms), samples.Values{
+			fairnessSum + `{execute="true",flow_schema="batch",priority_level="low"}`:   500,
+			fairnessCount + `{execute="true",flow_schema="batch",priority_level="low"}`: 50})}
+	if v := bottleneck.Find(Window(h.document(), nil, nil)); !v.Known || v.Findings[0].Cause != bottleneck.Etcd {
+		t.Errorf("another client waits: %+v", v)
+	}
+}
+
+// TestPodsThatWereThere: the watch begins with the pods that were there, which did not come meanwhile, and whose waiting
+// it has not seen until then.
+func TestPodsThatWereThere(t *testing.T) {
+	d := history{gauges: samples.Values{active: 500, assuming: 0}, counters: kumiki(1, "idle", nil),
+		pods: &samples.Pods{Unbound: 500}}.document()
+	for i := range d.Samples {
+		d.Samples[i].Pods.Created, d.Samples[i].Pods.Unbound = 500, 500
+	}
+	d.Samples[0].Pods.Created, d.Samples[0].Pods.Unbound = 100, 100
+	for i := 1; i < len(d.Samples); i++ {
+		d.Samples[i].Pods.Area -= int64(90 * time.Second)
+	}
+	w := Window(d, busyLoop(), nil)
+	v := bottleneck.Find(w)
+	if v.Arrived != 0 || !v.Known || v.Little == nil || *v.Little > 0.01 {
+		t.Errorf("%.1f pods/s came; two measurements of the waiting differ by %v: %s", v.Arrived, v.Little, v.NotKnown)
+	}
+}
+
+// TestPodsInStepWithSamples: pods that come in step with the samples are always sampled in the same part of their way,
+// so gauges of few pods may be off by half a pod.
+func TestPodsInStepWithSamples(t *testing.T) {
+	h := history{gauges: samples.Values{binding: 4, assuming: 4}, probes: []int64{int64(ms)},
+		counters: binds(40, 90*ms, 0), pods: &samples.Pods{Unbound: 4, Created: 40, Left: 40},
+		api: handled(200, 88*ms, 0, 85*ms)}
+	d := h.document()
+	for i := range d.Samples {
+		d.Samples[i].Pods.Area = d.Samples[i].Pods.Area * 88 / 100
+	}
+	if v := bottleneck.Find(Window(d, nil, nil)); !v.Known || v.Findings[0].Cause != bottleneck.Etcd {
+		t.Errorf("named %v: %s", v.Findings, v.NotKnown)
+	}
+}
+
+// TestVolumesAreLookedAtOnceASecond: kube-scheduler looks once a second whether volumes are ready, so its pods save only
+// the time beyond that.
+func TestVolumesAreLookedAtOnceASecond(t *testing.T) {
+	const point = `{extension_point="PreBind",profile="default-scheduler",status="Success"}`
+	h := history{gauges: samples.Values{binding: 16}, probes: []int64{int64(ms)}, counters: join(binds(10, 5*ms, 0),
+		samples.Values{pointSum + point: 16, pointCount + point: 10}), pods: &samples.Pods{Unbound: 16, Created: 10, Left: 10},
+		api: handled(50, 4*ms, 0, ms)}
+	v := bottleneck.Find(Window(h.document(), nil, nil))
+	if !v.Known || v.Findings[0].Cause != bottleneck.Prepare || math.Abs(v.Findings[0].Gain.Saved-0.375) > 0.01 {
+		t.Errorf("%+v", v)
 	}
 }

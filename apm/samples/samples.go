@@ -111,8 +111,9 @@ func isCount(n int) bool { return n >= 0 && n <= maxCount }
 var wanted = map[string]string{
 	"process_cpu_seconds_total": "", "process_start_time_seconds": "", "go_sched_gomaxprocs_threads": "",
 	"go_cpu_classes_gc_total_cpu_seconds_total": "",
-	"kumiki_loop_seconds_total":                 "", "kumiki_paused": "",
-	"scheduler_pending_pods": "", "scheduler_goroutines": "", "scheduler_cache_size": "",
+	"kumiki_loop_seconds_total":                 "", "kumiki_paused": "", "kumiki_limit": "",
+	"leader_election_master_status": "",
+	"scheduler_pending_pods":        "", "scheduler_goroutines": "", "scheduler_cache_size": "",
 	"scheduler_schedule_attempts_total": "", "scheduler_queue_incoming_pods_total": "",
 	"scheduler_pod_scheduled_after_flush_total":                  "",
 	"scheduler_scheduling_algorithm_duration_seconds_sum":        "",
