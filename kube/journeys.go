@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"slices"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -11,15 +13,16 @@ import (
 
 // moments are the times of a step, by the clock of the loop.
 type moments struct {
-	received     record.Time // when the watch brought the event's object; 0 where that is not noted
-	began, ended record.Time // of the step
-	call         timing.Call // of a bind that the event answers
+	received     record.Time   // when the watch brought the event's object; 0 where that is not noted
+	began, ended record.Time   // of the step
+	call         timing.Call   // of a bind that the event answers
+	deletes      []timing.Call // of evictions that the event answers, in the order of the victims
 }
 
 // journeys tells a timing.Recorder of each step what it means for pods, gangs and evictions. It belongs to the loop.
 type journeys struct {
 	to    *timing.Recorder
-	names map[string]bool // scheduler name -> its pods are ours
+	names []string // schedulers whose pods are ours
 	// gangs are the names of gangs, made once per gang: key -> namespace/name. It is emptied when it is large.
 	gangs  map[cluster.GangKey]string
 	synced bool // the initial lists are known
@@ -32,11 +35,7 @@ func newJourneys(to *timing.Recorder, schedulerNames []string) *journeys {
 	if to == nil {
 		return nil
 	}
-	j := &journeys{to: to, names: map[string]bool{}, gangs: map[cluster.GangKey]string{}}
-	for _, name := range schedulerNames {
-		j.names[name] = true
-	}
-	return j
+	return &journeys{to: to, names: slices.Clone(schedulerNames), gangs: map[cluster.GangKey]string{}}
 }
 
 // step takes one step. A move out of the queue into a cycle happens when the step begins, and what a cycle decides when
@@ -83,20 +82,26 @@ func (j *journeys) step(ev engine.Event, effects []engine.Effect, m moments) {
 func (j *journeys) concerns(ev engine.Event) bool {
 	switch ev := ev.(type) {
 	case engine.PodSet:
-		return ev.Pod.NodeName != "" || j.names[ev.Pod.Spec.SchedulerName]
+		return ev.Pod.NodeName != "" || j.ours(ev.Pod)
 	case engine.PodGone, engine.BindDone, engine.EvictDone, engine.Synced:
 		return true
 	}
 	return false
 }
 
+// ours reports whether a pod is of a profile. There are few, so this takes less than a map.
+func (j *journeys) ours(p *cluster.Pod) bool { return slices.Contains(j.names, p.Spec.SchedulerName) }
+
 func (j *journeys) event(ev engine.Event, m moments) {
 	switch ev := ev.(type) {
 	case engine.PodSet:
+		if ev.Pod.Terminating {
+			j.to.Terminating(ev.Pod.Ref(), m.received, m.began)
+		}
 		switch p := ev.Pod; {
 		case p.NodeName != "":
 			j.to.Bound(p.Ref(), p.NodeName, m.received, m.began)
-		case j.names[p.Spec.SchedulerName]:
+		case j.ours(p):
 			j.to.Observed(p.Ref(), j.gangOf(p), m.received, m.began, !j.synced)
 		}
 	case engine.PodGone:
@@ -104,7 +109,7 @@ func (j *journeys) event(ev engine.Event, m moments) {
 	case engine.BindDone:
 		j.to.BindEnded(ev.Pod, m.call, ev.Outcome == engine.Bound, m.began)
 	case engine.EvictDone:
-		j.to.EvictionEnded(ev.For, ev.Decision, ev.Message, m.began)
+		j.to.EvictionEnded(ev.For, ev.Decision, ev.Message, m.deletes, m.began)
 	case engine.Synced:
 		j.synced = true
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -83,4 +85,56 @@ func TestEventsWithoutPodsCostNothing(t *testing.T) {
 	j.step(engine.Tick{Now: 1}, nil, moments{})
 	j.step(engine.NodeGone{Name: "n"}, nil, moments{})
 	r.EndStep(0)
+}
+
+// TestPhasesOfAnEviction: a pod evicts another one, whose grace period is 5 s, through an API server that takes 20 ms for
+// a delete. The phases of the eviction add up to the time from the decision to the watch event without the victim.
+func TestPhasesOfAnEviction(t *testing.T) {
+	big := func(p *v1.Pod, priority int32) *v1.Pod {
+		p.Spec.Priority = &priority
+		p.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = apiresource.MustParse("4")
+		return p
+	}
+	api := kubetest.NewAPIServer()
+	low := big(kubetest.BoundPod("low", "low", "n1"), 0)
+	low.Finalizers = []string{"grace/period"}
+	api.Put(low)
+	api.Put(big(kubetest.BoundPod("other", "other", "n2"), 100))
+	api.Before = func(verb, _ string) error {
+		if verb == "delete" {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return nil
+	}
+	wholeScenario(t, false, api, func(t *testing.T, w *whole) {
+		w.after(time.Second)
+		api.Put(big(kubetest.PendingPod("high", "high"), 100))
+		w.after(time.Second)
+		out := w.timing.Read(timing.Query{Namespace: "ns", Name: "high", Limit: 9}, w.Loop.now(), 0)
+		if len(out.Evictions) != 1 || out.Evictions[0].Ended() != 0 || !out.Evictions[0].Phases()[1].Open {
+			t.Fatalf("during the grace period: %+v", out.Evictions)
+		}
+		w.after(4*time.Second + 20*time.Millisecond)
+		api.Remove("ns/low")
+		w.after(time.Minute)
+		if w.on("ns/high") != "n1" {
+			t.Fatalf("the pod is on node %q", w.on("ns/high"))
+		}
+		for _, name := range []string{"high", "low"} { // the pod that got the capacity, and the victim
+			out = w.timing.Read(timing.Query{Namespace: "ns", Name: name, Limit: 9}, w.Loop.now(), 0)
+			if len(out.Evictions) != 1 {
+				t.Fatalf("%s: %+v", name, out.Evictions)
+			}
+			e := &out.Evictions[0]
+			sum, got := record.Time(0), ""
+			for _, s := range e.Phases() {
+				sum += s.Took
+				got += fmt.Sprintf("%s %d, ", s.Phase, s.Took/1e6)
+			}
+			if got != "sent 20, terminating 5000, " || sum != e.Ended()-e.Requested || e.Check() != nil ||
+				len(e.Pods) != 1 || e.Pods[0].Pod.Name != "low" {
+				t.Errorf("%s, in all %d of %d ns: %+v", got, sum, e.Ended()-e.Requested, e)
+			}
+		}
+	}, func(o *wholeOptions) { o.preempts = true })
 }

@@ -337,6 +337,14 @@ func (e *Election) Left() time.Duration {
 	return e.lasts - time.Since(*renewed)
 }
 
+// Renewed is when the last write that gave us the lease was begun; zero if another process holds it, or none does.
+func (e *Election) Renewed() time.Time {
+	if renewed := e.lock.renewed.Load(); renewed != nil {
+		return *renewed
+	}
+	return time.Time{}
+}
+
 // Paused is the pause that the lease asks for, as last read; nil when it asks for none.
 func (e *Election) Paused() *Pause { return e.lock.pausing.asked.Load() }
 

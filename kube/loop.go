@@ -143,8 +143,9 @@ type Loop struct {
 
 // outcome is a BindDone, WritesDone or EvictDone.
 type outcome struct {
-	event engine.Event
-	call  timing.Call // of a bind that was begun
+	event   engine.Event
+	call    timing.Call   // of a bind that was begun
+	deletes []timing.Call // of an eviction
 }
 
 type ask struct {
@@ -166,6 +167,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 	if cfg.DecidedAhead == 0 {
 		cfg.DecidedAhead = DefaultDecidedAhead
 	}
+	cfg.Metrics.SetLimit(metrics.DecidedAheadLimit, float64(cfg.DecidedAhead))
 	l := &Loop{cfg: cfg, start: time.Now(), clock: cfg.Inbox.Clock(), lead: always, synced: make(chan struct{}),
 		news: make(chan struct{}, 1)}
 	l.journeys = newJourneys(cfg.Timing, cfg.SchedulerNames)
@@ -206,8 +208,24 @@ func (l *Loop) Answer(done engine.Event) { l.answer(outcome{event: done}) }
 
 // AnswerBind is Answer for a bind that was begun, with its moments.
 func (l *Loop) AnswerBind(done engine.BindDone, t *call.Trace) {
-	l.answer(outcome{done, timing.Call{Begun: l.clock.At(t.Begun), Released: t.Released, FirstByte: t.FirstByte,
-		Request: t.Request}})
+	l.answer(outcome{event: done, call: l.callOf(t)})
+}
+
+// AnswerEvict is Answer for an eviction, with the moments of its deletes in the order of the victims.
+func (l *Loop) AnswerEvict(done engine.EvictDone, deletes []call.Trace) {
+	o := outcome{event: done, deletes: make([]timing.Call, len(deletes))}
+	for i := range deletes {
+		o.deletes[i] = l.callOf(&deletes[i])
+	}
+	l.answer(o)
+}
+
+// callOf returns the moments of a job by the clock of the loop; those of a job that was not begun are 0.
+func (l *Loop) callOf(t *call.Trace) (c timing.Call) {
+	if !t.Begun.IsZero() {
+		c = timing.Call{Begun: l.clock.At(t.Begun), Released: t.Released, FirstByte: t.FirstByte, Request: t.Request}
+	}
+	return c
 }
 
 func (l *Loop) answer(o outcome) {
@@ -341,7 +359,7 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 		} else {
 			l.unanswered--
 		}
-		l.step(log, done.event, moments{call: done.call})
+		l.step(log, done.event, moments{call: done.call, deletes: done.deletes})
 	}
 	var taken int
 	l.events, taken = l.cfg.Inbox.Take(l.events[:0], l.cfg.Batch)
@@ -406,16 +424,15 @@ func (l *Loop) answerAsks() {
 
 // step gives one event to the engine and hands its effects on. m has what is known of the event's times.
 func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
-	began := time.Now()
+	m.began = l.clock.Now()
 	if l.cfg.Flight != nil {
 		l.cfg.Flight.Before(ev)
 	}
 	l.tally.Begin(ev)
 	effects := l.cfg.Engine.Step(ev)
-	stepped := time.Now()
+	m.ended = l.clock.Now()
 	l.tally.End()
 	if l.journeys != nil {
-		m.began, m.ended = l.clock.At(began), l.clock.At(stepped)
 		l.journeys.step(ev, effects, m)
 	}
 	if l.cfg.Flight != nil {
@@ -424,8 +441,9 @@ func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	for _, see := range l.cfg.Observers {
 		see(ev, effects)
 	}
-	l.spent.Step(ev, stepped.Sub(began), time.Since(stepped))
-	l.tally.Step(ev, effects, began)
+	now := l.clock.Now()
+	l.spent.Step(ev, time.Duration(m.ended-m.began), time.Duration(now-m.ended))
+	l.tally.Took(ev, effects, l.clock.Time(m.began), time.Duration(now-m.began))
 	logStep(log, effects)
 	for _, f := range effects {
 		switch f := f.(type) {

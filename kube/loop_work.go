@@ -10,15 +10,22 @@ import (
 )
 
 // Work returns what the scheduling core does during a time: amounts of work, CPU time and waste. The CPU time of all
-// Steps is measured meanwhile. During 0 it returns what was done since the start.
-func (l *Loop) Work(ctx context.Context, during time.Duration) (r record.WorkReport, err error) {
+// Steps is measured meanwhile; with exact, that of plugins at each boundary between them. During 0 it returns what was
+// done since the start.
+func (l *Loop) Work(ctx context.Context, during time.Duration, exact bool) (r record.WorkReport, err error) {
 	if during <= 0 {
 		err = l.Ask(ctx, func() { r = l.tally.Report() })
 		return r, err
 	}
 	var before record.WorkReport
+	measure := func(on bool) {
+		l.tally.MeasureAll(on)
+		if exact {
+			l.tally.MeasureBoundaries(on)
+		}
+	}
 	begin := func() {
-		l.tally.MeasureAll(true)
+		measure(true)
 		before = l.tally.Report()
 	}
 	if err := l.Ask(ctx, begin); err != nil {
@@ -30,7 +37,7 @@ func (l *Loop) Work(ctx context.Context, during time.Duration) (r record.WorkRep
 	}
 	// Also if the reader has gone: otherwise all Steps would be measured from now on.
 	err = l.Ask(context.WithoutCancel(ctx), func() {
-		l.tally.MeasureAll(false)
+		measure(false)
 		r = l.tally.Report()
 	})
 	if err == nil {

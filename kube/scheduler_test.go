@@ -29,6 +29,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
@@ -57,6 +58,8 @@ type wholeOptions struct {
 	slowLease time.Duration // that the lease takes to read
 	// hungEvents keeps writes of events without an answer.
 	hungEvents bool
+	// preempts lets pods evict others.
+	preempts bool
 	// groups makes pod groups count if they can be read; the API server serves none.
 	groups bool
 }
@@ -78,8 +81,12 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 		var m *metrics.Metrics
 		m, w.reg = counted()
 		meter := metrics.NewMeter()
+		profile := engine.DefaultProfile(v1.DefaultSchedulerName)
+		if options.preempts {
+			profile.Preemption = &preempt.Config{}
+		}
 		eng := engine.New(engine.Config{
-			Seed: 1, Profiles: []engine.Profile{engine.DefaultProfile(v1.DefaultSchedulerName)}, Less: basic.PrioritySort{},
+			Seed: 1, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, Meter: meter,
 		})
 		in := intake.NewInbox(func(object string, problem any) { t.Errorf("%s: %v", object, problem) }, options.kinds...)
@@ -93,8 +100,10 @@ func wholeScenario(t *testing.T, elect bool, api *kubetest.APIServer, scenario f
 			events = hungEvents{api}
 		}
 		world := effects.NewExecutor(t.Context(), effects.Config{Binds: api, Patches: api, Events: events, Known: in, Metrics: m, BindsInFlight: options.binds,
-			Answer:     func(done engine.Event) { w.Loop.Answer(done) },
-			AnswerBind: func(done engine.BindDone, t *call.Trace) { w.Loop.AnswerBind(done, t) }, Reporter: v1.DefaultSchedulerName, Hostname: "host"})
+			Answer:      func(done engine.Event) { w.Loop.Answer(done) },
+			AnswerBind:  func(done engine.BindDone, t *call.Trace) { w.Loop.AnswerBind(done, t) },
+			AnswerEvict: func(done engine.EvictDone, deletes []call.Trace) { w.Loop.AnswerEvict(done, deletes) },
+			Reporter:    v1.DefaultSchedulerName, Hostname: "host"})
 		w.Scheduler = &Scheduler{Informers: informers, Executor: world,
 			Loop: NewLoop(LoopConfig{Engine: eng, Inbox: in, Executor: world, Metrics: m, Meter: meter,
 				Timing: w.timing, Observers: options.observers, SchedulerNames: []string{v1.DefaultSchedulerName}})}

@@ -8,12 +8,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/timing"
 )
 
@@ -87,6 +90,126 @@ func TestWritesAreNamedAndRecorded(t *testing.T) {
 	if q.Status != http.StatusCreated || q.Start == 0 || q.Released < q.Start || q.Connected < q.Released ||
 		q.Sent < q.Connected || q.FirstByte < q.Sent || q.End < q.FirstByte {
 		t.Errorf("%+v", q)
+	}
+}
+
+// transport is a RoundTripper.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// slowBody takes a while for each read.
+type slowBody struct{ io.Reader }
+
+func (s slowBody) Read(into []byte) (int, error) {
+	time.Sleep(2 * time.Millisecond)
+	return s.Reader.Read(into)
+}
+
+// TestPartsOfAWrite: the wait for a connection ends when the transport reads the body, and the sending with the end of
+// the body. The body gets there unchanged.
+func TestPartsOfAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{}
+		send := Recorded(NewClock(), r.add)(transport(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(10 * time.Millisecond)
+			if got, err := io.ReadAll(req.Body); string(got) != "a binding" || err != nil {
+				t.Errorf("sent %q, %v", got, err)
+			}
+			req.Body.Close()
+			time.Sleep(30 * time.Millisecond)
+			return &http.Response{StatusCode: http.StatusCreated, Body: io.NopCloser(strings.NewReader("bound"))}, nil
+		}))
+		req, err := http.NewRequestWithContext(WithTrace(t.Context(), nil), http.MethodPost, "http://api/api/v1/pods", slowBody{strings.NewReader("a binding")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond) // the rate limiter
+		answer, err := send.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		q := r.kept[0]
+		got := []record.Time{q.Released - q.Start, q.Connected - q.Released, q.Sent - q.Connected, q.FirstByte - q.Sent, q.End - q.FirstByte}
+		for i, want := range []record.Time{5, 10, 4, 30, 1} { // the body is two reads
+			if got[i] != want*record.Time(time.Millisecond) {
+				t.Errorf("part %d takes %v, want %d ms", i, time.Duration(got[i]), want)
+			}
+		}
+	})
+}
+
+// TestAWriteOverHTTP2: the transport of real API servers reads the body on another goroutine. A second write has the
+// connection at once.
+func TestAWriteOverHTTP2(t *testing.T) {
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, err := io.ReadAll(r.Body)
+		if r.ProtoMajor != 2 || string(got) != "a binding" || err != nil || r.Header.Get("Audit-ID") == "" {
+			t.Errorf("HTTP %d, body %q (%v), header %v", r.ProtoMajor, got, err, r.Header)
+		}
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, "bound")
+	}))
+	api.EnableHTTP2 = true
+	api.StartTLS()
+	defer api.Close()
+	r := &recorder{}
+	send := Recorded(NewClock(), r.add)(api.Client().Transport)
+	for range 2 {
+		req, err := http.NewRequestWithContext(WithTrace(t.Context(), nil), http.MethodPost, api.URL+"/api/v1/pods", strings.NewReader("a binding"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := send.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(answer.Body); string(text) != "bound" || err != nil {
+			t.Errorf("answer %q, %v", text, err)
+		}
+		answer.Body.Close()
+	}
+	for i, q := range r.kept {
+		if q.Connected <= q.Released || q.Sent <= q.Connected || q.FirstByte < q.Sent || q.End < q.FirstByte || q.Status != http.StatusCreated {
+			t.Errorf("write %d: %+v", i, q)
+		}
+	}
+	if len(r.kept) != 2 {
+		t.Errorf("%d writes are recorded", len(r.kept))
+	}
+}
+
+// TestEachTryIsAWriteOfItsOwn: a client sends a refused write again with the same context, while the answer to the first
+// try may not have been read. Each has its audit ID and its moments.
+func TestEachTryIsAWriteOfItsOwn(t *testing.T) {
+	r := &recorder{}
+	var named []string
+	send := Recorded(NewClock(), r.add)(transport(func(req *http.Request) (*http.Response, error) {
+		named = append(named, req.Header.Get("Audit-ID"))
+		return &http.Response{StatusCode: 429 + len(named), Body: io.NopCloser(strings.NewReader(""))}, nil
+	}))
+	trace := &Trace{}
+	req, err := http.NewRequestWithContext(WithTrace(t.Context(), trace), http.MethodPost, "http://api/api/v1/pods", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []*http.Response
+	for range 2 {
+		answer, err := send.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, answer)
+	}
+	for _, answer := range answers {
+		answer.Body.Close()
+	}
+	if len(r.kept) != 2 || r.kept[0].Status != 430 || r.kept[1].Status != 431 || r.kept[0].ID.String() != named[0] ||
+		r.kept[1].ID.String() != named[1] || named[0] == named[1] || trace.Request != r.kept[1].ID {
+		t.Errorf("%+v, the server got %q", r.kept, named)
 	}
 }
 

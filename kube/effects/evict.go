@@ -54,6 +54,9 @@ type Evictor struct {
 	newest func(record.PodRef) *cluster.Pod // from the watch; nil when the pod is gone
 	tell   func(about engine.WriteEvent, other record.PodRef)
 	answer func(engine.EvictDone)
+	// traced takes an outcome with the moments of the deletes, in the order of the victims; nil for answer. Set before
+	// the first eviction.
+	traced func(engine.EvictDone, []call.Trace)
 }
 
 // eviction is one Evict on its way.
@@ -62,6 +65,8 @@ type eviction struct {
 	began time.Time
 	// scheduler is the scheduler name of the pod that is to get the capacity.
 	scheduler string
+	// deletes are the moments of the deletes, in the order of the victims; each belongs to the job of its victim.
+	deletes []call.Trace
 
 	mu     sync.Mutex
 	open   int   // victims before the last without an outcome, or while they are marked all of them
@@ -97,7 +102,7 @@ func NewEvictor(ctx context.Context, client kubernetes.Interface, newest func(re
 
 // Evict queues one eviction. While evictions are held, it is answered as failed.
 func (e *Evictor) Evict(f engine.Evict) {
-	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1}
+	of := &eviction{Evict: f, began: time.Now(), open: len(f.Victims) - 1, deletes: make([]call.Trace, len(f.Victims))}
 	for _, ref := range append([]record.PodRef{f.For}, f.Beside...) {
 		if p := e.newest(ref); p != nil && of.scheduler == "" {
 			of.scheduler = p.Spec.SchedulerName
@@ -197,7 +202,11 @@ func (e *Evictor) finish(of *eviction) {
 		e.metrics.Evictions.WithLabelValues(result).Inc()
 		e.metrics.EvictionTime.WithLabelValues(result).Observe(time.Since(of.began).Seconds())
 	}
-	e.answer(done)
+	if e.traced != nil {
+		e.traced(done, of.deletes)
+	} else {
+		e.answer(done)
+	}
 }
 
 // spared words why a victim was not deleted.
@@ -333,12 +342,15 @@ func marked(pod *v1.Pod, want v1.PodCondition) bool {
 // remove deletes a victim. Ours tells that it was this delete, as far as that can be known, that made it go.
 func (e *Evictor) remove(v victim) (ours bool, err error) {
 	pod := v.ref()
-	uid := types.UID(pod.UID)
+	uid, trace := types.UID(pod.UID), &v.of.deletes[v.at]
 	send := func(ctx context.Context) error {
 		if e.isHeld() {
 			return final{errHeld}
 		}
-		err := e.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+		if trace.Begun.IsZero() {
+			trace.Begun = time.Now()
+		}
+		err := e.client.CoreV1().Pods(pod.Namespace).Delete(call.WithTrace(ctx, trace), pod.Name,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		ours = ours || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && refusal(err) == notRefused
 		return err

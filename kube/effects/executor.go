@@ -61,6 +61,9 @@ type Config struct {
 	Answer func(engine.Event)
 	// AnswerBind takes the outcome of a bind that was begun, with its moments; nil for Answer.
 	AnswerBind func(engine.BindDone, *call.Trace)
+	// AnswerEvict takes the outcome of an eviction, with the moments of its deletes in the order of the victims; nil
+	// for Answer.
+	AnswerEvict func(engine.EvictDone, []call.Trace)
 	// Reporter is the name that events carry when the pod is not known any more; Hostname is where it runs.
 	Reporter, Hostname string
 }
@@ -79,7 +82,7 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 	})
 	w.Patcher.pods.yields, w.Events.writes.yields = w.bindsWait, w.bindsWait
 	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Known.Unwritten
-	w.Binder.traced = c.AnswerBind
+	w.Binder.traced, w.Evictor.traced = c.AnswerBind, c.AnswerEvict
 	w.Binder.profile, w.Writer.profile = profileOf(c.Known), profileOf(c.Known)
 	return w
 }

@@ -68,7 +68,7 @@ func BenchmarkFlight(b *testing.B) {
 				life(e.Step, in, 1_000_000+i)
 			}
 		})
-		f := NewFlight(e.State, DefaultLimits)
+		f := NewFlight(e.State, DefaultLimits, func() Server { return Server{} })
 		b.Run(fmt.Sprintf("pods=%d/on", pods), func(b *testing.B) {
 			for i := range b.N {
 				life(func(ev engine.Event) []engine.Effect {
@@ -86,7 +86,7 @@ func BenchmarkFlight(b *testing.B) {
 // recording and detection.
 func BenchmarkCycleAlone(b *testing.B) {
 	e, in := loaded(1000, 1000)
-	f := NewFlight(e.State, DefaultLimits)
+	f := NewFlight(e.State, DefaultLimits, func() Server { return Server{} })
 	e.Step(engine.PodSet{Pod: in.Pod(benchPod(1_000_000, ""))})
 	var effects []engine.Effect
 	for _, one := range e.Step(engine.Cycle{}) {
@@ -113,7 +113,7 @@ func BenchmarkRecorderMemory(b *testing.B) {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
 			for range b.N {
 				e, in := loaded(1000, pods)
-				f := NewFlight(e.State, DefaultLimits)
+				f := NewFlight(e.State, DefaultLimits, func() Server { return Server{} })
 				f.clock = func() time.Time { return time.Time{} } // States may follow each other at once
 				for i := 0; f.previous == nil || f.previous.before == 0 || f.present.bytes < f.limit*9/10; i++ {
 					life(func(ev engine.Event) []engine.Effect {

@@ -27,6 +27,26 @@ type Detector struct {
 	quietSince record.Time
 	lasting    map[Cause]bool // cause -> its condition lasts since it was found
 	overcommit int            // overcommitted nodes when they were last counted
+
+	// silent is how long the API server has answered no request, as far as the loop could see: a process that was
+	// stopped could not read answers either.
+	silent  time.Duration
+	counted record.Time // when Second was last called
+	// answers is since when the API server answers again after APIUnanswered was found; 0 if it never was.
+	answers record.Time
+}
+
+// Server is how the API server answers, and when it last accepted the lease.
+type Server struct {
+	// Since is from when on no request was answered although there were requests; 0 if there are none without an
+	// answer. Requests counts them, and Oldest names the oldest.
+	Since    record.Time
+	Requests int
+	Oldest   string
+	// Leads is false for a standby and a scheduler that does not know the cluster yet. Renewed is when the lease was
+	// last renewed; 0 if this process does not hold one.
+	Leads   bool
+	Renewed record.Time
 }
 
 // bind is one on its way.
@@ -142,9 +162,9 @@ func (d *Detector) Turn(at record.Time, took time.Duration, deciding bool) {
 	}
 }
 
-// Second takes what is counted about once a second: overcommitted nodes, and the longest pause of the garbage collector
-// since the last call.
-func (d *Detector) Second(at record.Time, overcommitted int, pause time.Duration) {
+// Second takes what is counted about once a second: overcommitted nodes, the longest pause of the garbage collector
+// since the last call, and how the API server answers.
+func (d *Detector) Second(at record.Time, overcommitted int, pause time.Duration, s Server) {
 	if overcommitted > d.overcommit {
 		d.find(Finding{Cause: Overcommitted, At: at, Detail: fmt.Sprintf("%d nodes", overcommitted)})
 	}
@@ -152,6 +172,70 @@ func (d *Detector) Second(at record.Time, overcommitted int, pause time.Duration
 	if pause > d.limits.GCPause {
 		d.find(Finding{Cause: GCPause, At: at, Took: pause})
 	}
+	d.server(at, s)
+	d.counted = at
+	if d.silent > postponed {
+		return
+	}
+	if lease := since(at, s.Renewed); s.Renewed != 0 && lease > d.limits.Lease {
+		d.lasts(Finding{Cause: LeaseUnrenewed, At: at, Took: lease})
+	} else {
+		delete(d.lasting, LeaseUnrenewed)
+	}
+	d.binding(at)
+}
+
+// postponed is how long no request may be unanswered for causes that also follow from an API server that does not
+// answer.
+const postponed = time.Second
+
+// server takes how the API server answers.
+func (d *Detector) server(at record.Time, s Server) {
+	if s.Since == 0 || !s.Leads {
+		d.silent = 0
+	} else {
+		// Between two calls pass about a second; if it is much more, the process did not run.
+		d.silent = min(since(at, s.Since), d.silent+min(since(at, d.counted), 2*time.Second))
+	}
+	if d.silent <= d.limits.APIUnanswered {
+		delete(d.lasting, APIUnanswered)
+		return
+	}
+	d.lasts(Finding{Cause: APIUnanswered, At: at, Took: d.silent, Detail: s.text(at)})
+	// What follows from it is not an incident of its own: its time counts from the next answer.
+	d.answers, d.quietSince = at, 0
+}
+
+// text describes the API server for a detail.
+func (s *Server) text(at record.Time) string {
+	text := fmt.Sprintf("%d requests without an answer", s.Requests)
+	if s.Oldest != "" {
+		text += ", the oldest under way " + s.Oldest
+	}
+	if s.Renewed != 0 {
+		text += fmt.Sprintf("; the lease was renewed %.1f s ago", since(at, s.Renewed).Seconds())
+	}
+	return text
+}
+
+// since returns the time from a moment on; 0 if that is later.
+func since(at, from record.Time) time.Duration { return time.Duration(max(0, at-from)) }
+
+// Lost returns the finding of a lease that was lost.
+func (d *Detector) Lost(at record.Time, s Server) Finding {
+	f := Finding{Cause: LeaseLost, At: at, Detail: "the API server answers"}
+	if s.Renewed != 0 {
+		f.Took = since(at, s.Renewed)
+	}
+	if s.Since != 0 {
+		f.Detail = fmt.Sprintf("the API server has not answered for %.1f s: %s", since(at, s.Since).Seconds(),
+			s.text(at))
+	}
+	return f
+}
+
+// binding compares the oldest binds on their way with their limits.
+func (d *Detector) binding(at record.Time) {
 	var sent, answered bind     // the oldest; without a pod for none
 	for _, b := range d.binds { // order: the oldest is found, and of equal ones that with the first UID
 		switch {
@@ -171,7 +255,7 @@ func older(a, b record.Time, of, than *bind) bool {
 
 // overdue compares the oldest bind of a kind with its limit; one without a pod is none.
 func (d *Detector) overdue(c Cause, at record.Time, limit time.Duration, b *bind, since record.Time) {
-	if b.pod.UID == "" || time.Duration(at-since) <= limit {
+	if b.pod.UID == "" || time.Duration(at-max(since, d.answers)) <= limit {
 		delete(d.lasting, c)
 		return
 	}
@@ -197,18 +281,24 @@ type Quota struct {
 // QuotaPeriod is the usual period.
 const QuotaPeriod = 10 * time.Minute
 
-// Allow reports whether an incident becomes a bundle. What a user asks for always does.
+// Allow reports whether an incident becomes a bundle. What a user asks for always does. If the clock of the machine was
+// set back, the last bundle may be of a later time; it does not count then.
 func (q *Quota) Allow(f Finding) bool {
 	if f.Cause == ByHand {
 		return true
 	}
 	last, had := q.last[f.Cause]
-	if had && time.Duration(f.At-last) < q.Period {
+	if had && last <= f.At && time.Duration(f.At-last) < q.Period {
 		return false
 	}
+	q.Note(f.Cause, f.At)
+	return true
+}
+
+// Note notes that there is a bundle, such as one of a former process.
+func (q *Quota) Note(c Cause, at record.Time) {
 	if q.last == nil {
 		q.last = map[Cause]record.Time{}
 	}
-	q.last[f.Cause] = f.At
-	return true
+	q.last[c] = at
 }

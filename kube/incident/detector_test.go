@@ -17,7 +17,8 @@ import (
 // scene is a detector with words for what happens.
 type scene struct {
 	*Detector
-	now record.Time
+	now    record.Time
+	server Server
 }
 
 func newScene() *scene { return &scene{Detector: NewDetector(DefaultLimits), now: record.Second} }
@@ -43,12 +44,17 @@ func (s *scene) seen(name, node string) {
 		NodeName: node}}, nil)
 }
 
+// silence lets the API server answer no request from now on; the lease was renewed a second ago.
+func (s *scene) silence() {
+	s.server = Server{Since: s.now, Requests: 3, Oldest: "PUT /leases/a", Leads: true, Renewed: s.now - record.Second}
+}
+
 // pass lets seconds pass, with an iteration and a count in each.
 func (s *scene) pass(seconds int, deciding bool) {
 	for range seconds {
 		s.now += record.Second
 		s.Turn(s.now, time.Millisecond, deciding)
-		s.Second(s.now, 0, 0)
+		s.Second(s.now, 0, 0, s.server)
 	}
 }
 
@@ -125,10 +131,56 @@ func TestCausesAreFound(t *testing.T) {
 		"another trouble": {func(s *scene) {
 			s.Step(s.now, engine.Cycle{}, []engine.Effect{engine.Trouble{Object: "default/a", What: "pod was bound by someone else"}})
 		}, ""},
-		"an overcommitted node": {func(s *scene) { s.Second(s.now, 1, 0); s.Second(s.now, 1, 0) }, "overcommitted-node"},
-		"a second one":          {func(s *scene) { s.Second(s.now, 1, 0); s.Second(s.now, 2, 0) }, "overcommitted-node overcommitted-node"},
-		"one less":              {func(s *scene) { s.Second(s.now, 2, 0); s.Second(s.now, 1, 0) }, "overcommitted-node"},
-		"a pause":               {func(s *scene) { s.Second(s.now, 0, 51*time.Millisecond); s.Second(s.now, 0, 50*time.Millisecond) }, "gc-pause"},
+		"an overcommitted node": {func(s *scene) { s.Second(s.now, 1, 0, Server{}); s.Second(s.now, 1, 0, Server{}) }, "overcommitted-node"},
+		"a second one":          {func(s *scene) { s.Second(s.now, 1, 0, Server{}); s.Second(s.now, 2, 0, Server{}) }, "overcommitted-node overcommitted-node"},
+		"one less":              {func(s *scene) { s.Second(s.now, 2, 0, Server{}); s.Second(s.now, 1, 0, Server{}) }, "overcommitted-node"},
+		"a pause": {func(s *scene) {
+			s.Second(s.now, 0, 51*time.Millisecond, Server{})
+			s.Second(s.now, 0, 50*time.Millisecond, Server{})
+		}, "gc-pause"},
+		"no answer for 4 s": {func(s *scene) { s.silence(); s.pass(4, true) }, ""},
+		"no answer for 5 s": {func(s *scene) { s.silence(); s.pass(5, true) }, "api-unanswered"},
+		"no answer for a minute, and what follows": {func(s *scene) {
+			bound(s, "a")
+			s.bind("b")
+			queued(s)
+			s.silence()
+			s.pass(60, true)
+		}, "api-unanswered"},
+		"the watch was late before": {func(s *scene) { bound(s, "a"); s.pass(5, true); s.silence(); s.pass(1, true); s.pass(5, true) },
+			"watch-lag api-unanswered"},
+		"answers after a minute": {func(s *scene) {
+			bound(s, "a")
+			s.bind("b")
+			queued(s)
+			s.silence()
+			s.pass(60, true)
+			s.server = Server{Leads: true, Renewed: s.now}
+			s.pass(4, true)
+			s.answer("b", engine.Bound)
+			s.seen("a", "n")
+			s.seen("b", "n")
+			s.pass(1, true)
+		}, "api-unanswered"},
+		"the watch stays silent": {func(s *scene) {
+			bound(s, "a")
+			s.silence()
+			s.pass(10, true)
+			s.server = Server{}
+			s.pass(6, true)
+		}, "api-unanswered watch-lag"},
+		"twice no answer": {func(s *scene) {
+			s.silence()
+			s.pass(10, true)
+			s.server = Server{}
+			s.pass(1, true)
+			s.silence()
+			s.pass(10, true)
+		}, "api-unanswered api-unanswered"},
+		"a standby gets no answer": {func(s *scene) { s.silence(); s.server.Leads = false; s.pass(60, false) }, ""},
+		"the process was stopped":  {func(s *scene) { s.pass(1, true); s.silence(); s.now += 60 * record.Second; s.pass(2, true) }, ""},
+		"a lease of 5 s":           {func(s *scene) { s.server = Server{Leads: true, Renewed: s.now}; s.pass(5, true) }, ""},
+		"a lease of 6 s":           {func(s *scene) { s.server = Server{Leads: true, Renewed: s.now}; s.pass(60, true) }, "lease-unrenewed"},
 	} {
 		s := newScene()
 		c.play(s)
@@ -186,6 +238,29 @@ func TestOneBundleForACauseInTenMinutes(t *testing.T) {
 	got := []bool{at(Panic, 0), at(Panic, 9), at(NoBinds, 9), at(Panic, 10), at(Panic, 11), at(ByHand, 11), at(ByHand, 11)}
 	if want := []bool{true, false, true, true, false, true, true}; !slices.Equal(got, want) {
 		t.Errorf("allowed %v, want %v", got, want)
+	}
+	if at(Panic, 5) == false {
+		t.Error("after the clock was set back, no bundle is allowed")
+	}
+	q.Note(GCPause, 60*60*record.Second)
+	if at(GCPause, 65) {
+		t.Error("a bundle of a former process does not count")
+	}
+}
+
+// TestALostLeaseSaysHowTheAPIServerAnswers: a lease is lost because the API server does not answer, or although it does.
+func TestALostLeaseSaysHowTheAPIServerAnswers(t *testing.T) {
+	s := newScene()
+	s.pass(1, true)
+	s.silence()
+	s.now += 10 * record.Second
+	silent, taken := s.Lost(s.now, s.server), s.Lost(s.now, Server{})
+	if want := "the API server has not answered for 10.0 s: 3 requests without an answer, the oldest under way PUT /leases/a; " +
+		"the lease was renewed 11.0 s ago"; silent.Detail != want || silent.Took != 11*time.Second || silent.Cause != LeaseLost {
+		t.Errorf("%+v, want %s", silent, want)
+	}
+	if taken.Detail != "the API server answers" || taken.Took != 0 {
+		t.Errorf("%+v", taken)
 	}
 }
 

@@ -53,6 +53,9 @@ func (d *Digester) Digest(effects []engine.Effect) uint64 {
 	return xxhash.Sum64(b)
 }
 
+// Sum returns a digest of text.
+func Sum(text []byte) uint64 { return xxhash.Sum64(text) }
+
 func text(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

@@ -27,14 +27,15 @@ type Flight struct {
 	pause   atomic.Int64  // longest pause of the garbage collector since it was last read
 	start   time.Time     // what turn counts from
 	every   time.Duration // between two looks at the iteration
+	server  func() Server
 }
 
 // maxFound bounds the incidents that wait to become bundles.
 const maxFound = 64
 
-// NewFlight returns a flight recorder for an engine that has not run yet.
-func NewFlight(state func() engine.State, l Limits) *Flight {
-	return &Flight{Recorder: NewRecorder(state), detector: NewDetector(l), limits: l,
+// NewFlight returns a flight recorder for an engine that has not run yet. server is asked about once a second.
+func NewFlight(state func() engine.State, l Limits, server func() Server) *Flight {
+	return &Flight{Recorder: NewRecorder(state), detector: NewDetector(l), limits: l, server: server,
 		found: make(chan Finding, maxFound), start: time.Now(), every: 50 * time.Millisecond}
 }
 
@@ -76,7 +77,7 @@ func (f *Flight) TurnEnded(deciding bool, overcommitted int) {
 	f.detector.Turn(f.now, took, deciding)
 	if f.now-f.counted >= record.Second {
 		f.counted = f.now
-		f.detector.Second(f.now, overcommitted, time.Duration(f.pause.Swap(0)))
+		f.detector.Second(f.now, overcommitted, time.Duration(f.pause.Swap(0)), f.server())
 	}
 	if len(f.detector.found) > 0 {
 		f.report(f.detector.Take())
@@ -85,6 +86,9 @@ func (f *Flight) TurnEnded(deciding bool, overcommitted int) {
 
 // Ask detects that a user wants a bundle.
 func (f *Flight) Ask(at record.Time) { f.report([]Finding{{Cause: ByHand, At: at}}) }
+
+// Lost returns the finding of a lease that was lost. The loop must have ended.
+func (f *Flight) Lost(at record.Time) Finding { return f.detector.Lost(at, f.server()) }
 
 // Run looks after an iteration that does not end, and the pauses of the garbage collector, until ctx ends.
 func (f *Flight) Run(ctx context.Context) {

@@ -41,7 +41,7 @@ type segment struct {
 	began  time.Time
 	chunks [][]Entry
 	// answers are what foreign code answered: index of the event -> its answers.
-	answers map[int][]engine.Answer
+	answers map[int]engine.Heard
 	count   int
 	bytes   int // estimated, of the events and what they keep in memory
 }
@@ -87,10 +87,7 @@ func (r *Recorder) After(ev engine.Event, effects []engine.Effect) {
 	*last = append(*last, Entry{ev, sum})
 	for _, f := range effects {
 		if heard, is := f.(engine.Heard); is {
-			if s.answers == nil {
-				s.answers = map[int][]engine.Answer{}
-			}
-			s.answers[s.count] = heard.Answers
+			s.heard(heard)
 		}
 	}
 	s.count++
@@ -99,6 +96,17 @@ func (r *Recorder) After(ev engine.Event, effects []engine.Effect) {
 	if s.bytes > r.limit {
 		r.turnOver(s)
 	}
+}
+
+// heard keeps answers of foreign code with the present event, of which there may be several effects.
+func (s *segment) heard(h engine.Heard) {
+	if s.answers == nil {
+		s.answers = map[int]engine.Heard{}
+	}
+	s.bytes += len(h.Hosted)
+	had := s.answers[s.count]
+	had.Answers, had.Hosted = append(had.Answers, h.Answers...), append(had.Hosted, h.Hosted...)
+	s.answers[s.count] = had
 }
 
 // turnOver begins the next segment, if States do not cost too much or the segment is far too large.
@@ -136,8 +144,8 @@ type Cut struct {
 	Before int // events of the engine before the State
 	// Entries are the events since, in order, and Answers what foreign code answered: index of the event -> answers.
 	Entries [][]Entry
-	Answers []map[int][]engine.Answer // of each segment
-	Offsets []int                     // index of the first event of each segment
+	Answers []map[int]engine.Heard // of each segment
+	Offsets []int                  // index of the first event of each segment
 	Count   int
 	// InHand is the event that was being handled; nil for none. It is not in Entries.
 	InHand engine.Event
@@ -164,8 +172,8 @@ func (r *Recorder) Cut() Cut {
 	return c
 }
 
-func copyOf(m map[int][]engine.Answer) map[int][]engine.Answer {
-	out := make(map[int][]engine.Answer, len(m))
+func copyOf(m map[int]engine.Heard) map[int]engine.Heard {
+	out := make(map[int]engine.Heard, len(m))
 	for i, a := range m {
 		out[i] = a
 	}
@@ -173,7 +181,7 @@ func copyOf(m map[int][]engine.Answer) map[int][]engine.Answer {
 }
 
 // Each visits the events of a cut, in order, with what foreign code answered.
-func (c *Cut) Each(visit func(e Entry, answers []engine.Answer)) {
+func (c *Cut) Each(visit func(e Entry, answers engine.Heard)) {
 	i, segment := 0, 0
 	for _, chunk := range c.Entries {
 		for _, e := range chunk {

@@ -106,7 +106,7 @@ func TestACutReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d Digester
-	c.Each(func(e Entry, _ []engine.Answer) {
+	c.Each(func(e Entry, _ engine.Heard) {
 		bytes += sizeOf(e.Event)
 		if want := f.digests[c.Before+i]; e.Digest != want {
 			t.Fatalf("event %d of the cut has digest %x, want %x", i, e.Digest, want)
@@ -146,15 +146,18 @@ func TestAnswersOfForeignCodeAreKept(t *testing.T) {
 	for i := range 100 {
 		var effects []engine.Effect
 		if i%7 == 0 {
-			effects = []engine.Effect{engine.Heard{Answers: []engine.Answer{{Err: fmt.Sprint(f.present.before + f.present.count)}}}}
+			number := fmt.Sprint(f.present.before + f.present.count)
+			effects = []engine.Effect{engine.Heard{Answers: []engine.Answer{{Err: number}}},
+				engine.Heard{Hosted: []byte(number)}}
 		}
 		f.After(engine.Cycle{}, effects)
 	}
 	c := f.Cut()
 	n, with := c.Before, 0
-	c.Each(func(_ Entry, answers []engine.Answer) {
-		if n%7 == 0 != (len(answers) == 1 && answers[0].Err == fmt.Sprint(n)) {
-			t.Errorf("event %d has answers %v", n, answers)
+	c.Each(func(_ Entry, heard engine.Heard) {
+		answers := heard.Answers
+		if n%7 == 0 != (len(answers) == 1 && answers[0].Err == fmt.Sprint(n) && string(heard.Hosted) == fmt.Sprint(n)) {
+			t.Errorf("event %d has answers %v and %q", n, answers, heard.Hosted)
 		}
 		with += len(answers)
 		n++
@@ -268,5 +271,19 @@ func leaves(v reflect.Value, path string, visit func(path string, change func())
 		visit(path, func() { v.SetUint(8) })
 	case reflect.Bool:
 		visit(path, func() { v.SetBool(!v.Bool()) })
+	}
+}
+
+// TestTheEventInHand: a bundle that is written during a Step has its event apart, and one that is written after it has
+// it among the others.
+func TestTheEventInHand(t *testing.T) {
+	r := NewRecorder(func() engine.State { return engine.State{} })
+	r.Before(engine.Cycle{})
+	if c := r.Cut(); c.InHand != (engine.Cycle{}) || c.Count != 0 {
+		t.Errorf("during the Step: %v in hand, %d events", c.InHand, c.Count)
+	}
+	r.After(engine.Cycle{}, nil)
+	if c := r.Cut(); c.InHand != nil || c.Count != 1 {
+		t.Errorf("after the Step: %v in hand, %d events", c.InHand, c.Count)
 	}
 }

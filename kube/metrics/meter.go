@@ -23,13 +23,15 @@ const (
 // Meter measures where a cycle spends its time: by extension point in each cycle, by plugin in one of ten. It belongs
 // to the loop's goroutine. What it has seen goes to Metrics when the loop has ended the step.
 type Meter struct {
-	cycles    uint64
-	inCycle   bool
-	sampled   bool // the cycle is one of ten, or its CPU time is measured
-	measured  bool // the CPU time of the Step is measured
-	step      engine.StepName
-	stepBegan time.Time
-	steps     [8]time.Duration // step -> time in it, of the cycle that was sampled
+	cycles   uint64
+	inCycle  bool
+	sampled  bool // the cycle is one of ten, or its CPU time is measured
+	measured bool // the CPU time of the Step is measured
+	// boundaries has the CPU time of plugins in the Step; nil if it is not measured.
+	boundaries *boundaries
+	step       engine.StepName
+	stepBegan  time.Time
+	steps      [8]time.Duration // step -> time in it, of the cycle that was sampled
 
 	at      plugin.Point // where the cycle is; 0 for at no point
 	atBegan time.Time
@@ -75,6 +77,7 @@ func NewMeter() *Meter { return &Meter{series: map[string]*profileSeries{}} }
 
 // Enter starts a step and ends the one before.
 func (m *Meter) Enter(step engine.StepName) {
+	m.cross(0, "")
 	now := time.Now()
 	if !m.inCycle {
 		m.inCycle, m.pending = true, false
@@ -94,6 +97,7 @@ func (m *Meter) Plugin(at plugin.Point, name string) {
 	if !m.inCycle || m.step == engine.StepReject && at != plugin.AtPostFilter {
 		return
 	}
+	m.cross(at, name)
 	if at == m.at && !m.sampled {
 		m.note(at, name, time.Time{})
 		return
@@ -117,6 +121,7 @@ func (m *Meter) note(at plugin.Point, name string, began time.Time) {
 // Leave ends the cycle.
 func (m *Meter) Leave() {
 	if m.inCycle {
+		m.cross(0, "")
 		m.close(time.Now())
 		m.pending = true
 	}
@@ -148,10 +153,10 @@ func (m *Meter) closeRun(now time.Time) {
 }
 
 // measure notes whether the CPU time of the Step that begins is measured. Then its plugins are too, so that the CPU
-// time can be split over them.
-func (m *Meter) measure(is bool) {
+// time can be split over them; with boundaries, by the clock of the thread.
+func (m *Meter) measure(is bool, at *boundaries) {
 	if m != nil {
-		m.measured = is
+		m.measured, m.boundaries = is, at
 	}
 }
 

@@ -45,6 +45,7 @@ type Metrics struct {
 	setAsideNow      *metrics.Gauge
 	troubles         *metrics.Counter
 	UnknownBinds     *metrics.CounterVec
+	PluginFailures   *metrics.CounterVec
 	EventsDropped    *metrics.Counter
 	Heartbeat        *metrics.Gauge
 	firstDecision    *metrics.Gauge
@@ -60,6 +61,7 @@ type Metrics struct {
 	gangsPartLongest *metrics.Gauge
 	gangsWaiting     *metrics.GaugeVec
 	gangHold         *metrics.HistogramVec
+	backfilled       *metrics.CounterVec
 	gangHeldPods     *metrics.Gauge
 	oversold         *metrics.Gauge
 	oversells        *metrics.Counter
@@ -71,6 +73,7 @@ type Metrics struct {
 	paths            *metrics.CounterVec
 	conflicts        *metrics.CounterVec
 	paused           *metrics.Gauge
+	limit            *metrics.GaugeVec
 	RecordingsEnded  *metrics.CounterVec
 	Incidents        *metrics.CounterVec
 	Takeover         *metrics.Gauge
@@ -174,5 +177,15 @@ func (m *Metrics) SetPaused(paused bool) {
 		m.paused.Set(0)
 	}
 }
+
+// The names of limits, which are those of the causes of package bottleneck.
+const (
+	InFlightLimit     = "in-flight-limit"
+	DecidedAheadLimit = "decided-ahead-limit"
+	SessionPeriod     = "session-period"
+)
+
+// SetLimit sets the value of a limit.
+func (m *Metrics) SetLimit(name string, value float64) { m.limit.WithLabelValues(name).Set(value) }
 
 func seconds(t record.Time) float64 { return float64(t) / float64(record.Second) }

@@ -25,6 +25,12 @@ func (m *Metrics) own() {
 		"Number of internal errors that were contained."))
 	m.UnknownBinds = m.counters(a("bind_unknown_outcomes_total",
 		"Number of binds whose answer left the outcome open, by the outcome that a later read found."), "outcome")
+	m.PluginFailures = m.counters(a("plugin_failures_total",
+		"Number of times a plugin of kube-scheduler's framework misbehaved, by extension point and kind: panic, "+
+			"bad_answer (an unknown status, or a score out of range), slow (the scheduling loop waits for a call), "+
+			"timeout (a call took longer than pluginTimeout), modified (the plugin modified an object that was "+
+			"lent to it; see hosted.check), misuse (an event that is not watched, or a method of "+
+			"Handle that is absent)."), "plugin", "extension_point", "kind")
 	m.EventsDropped = m.counter(a("events_dropped_total",
 		"Number of events about pods that were dropped, the oldest first, because the API server did not accept them "+
 			"fast enough."))
@@ -70,6 +76,9 @@ func (m *Metrics) own() {
 	m.gangHold = m.histograms(a("gang_hold_seconds",
 		"Seconds for which capacity was reserved for a blocked gang, by result: placed, given_up."),
 		buckets{0.25, 2, 12}, "result")
+	m.backfilled = m.counters(a("backfilled_pods_total",
+		"Number of pods placed on capacity reserved for a gang because they end before it can start, by what became "+
+			"of them: ended, late (there after their end). Counted when the reservation ends."), "result")
 	m.gangHeldPods = m.gauge(a("gang_held_pods",
 		"Number of pods of a blocked gang for which capacity is reserved. Updated once a second."))
 	m.oversold = m.gauge(a("oversold_nodes",
@@ -111,12 +120,17 @@ func (m *Metrics) own() {
 			"Updated once a second."), "lane")
 	m.Incidents = m.counters(a("incidents_total",
 		"Number of incidents that the flight recorder detected, by cause: slow-iteration, no-binds, bind-unanswered, "+
-			"watch-lag, panic, overcommitted-node, gc-pause, by-hand."), "cause")
+			"watch-lag, api-unanswered, lease-unrenewed, lease-lost, panic, overcommitted-node, gc-pause, by-hand."),
+		"cause")
 	m.RecordingsEnded = m.counters(a("recordings_ended_total",
 		"Number of recordings of --record that ended before the scheduler did, by reason: limit (the size limit is "+
 			"reached), disk_full, write (another error of the disk), too_slow (the disk is slower than the "+
 			"scheduler)."), "reason")
 	m.timings(a)
+	m.limit = m.gauges(a("limit",
+		"Value of a configured or fixed limit, by the cause that kumiki profile why names: in-flight-limit (binds in "+
+			"flight), decided-ahead-limit (decisions without an outcome), session-period (seconds between sessions; "+
+			"there is none if pods are tried at once)."), "cause")
 	m.paused = m.gauge(a("paused",
 		"1 while this process leads and is paused by the annotation on its lease, so that it binds no pods; 0 "+
 			"otherwise."))

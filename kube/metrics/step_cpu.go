@@ -31,6 +31,8 @@ type StepCPU struct {
 	lock, unlock func()
 	cost         time.Duration // what a measurement adds to the CPU time it measures
 	all          int           // recordings that ask for all Steps
+	exact        int           // recordings that ask for the boundaries of plugins
+	boundaries   boundaries
 	lanes        [record.StepLanes]record.StepCPU
 
 	// Of the Step in progress.
@@ -63,6 +65,10 @@ func (c *StepCPU) calibrate() {
 		if cost := c.clock() - began; i == 0 || cost < c.cost {
 			c.cost = cost
 		}
+		began = c.clock()
+		if cost := c.clock() - began; i == 0 || cost < c.boundaries.cost {
+			c.boundaries.cost = cost
+		}
 	}
 }
 
@@ -86,6 +92,10 @@ func (c *StepCPU) Begin(ev engine.Event) bool {
 		c.cpuBegan = c.clock()
 		c.wallBegan = c.wall()
 	}
+	if c.boundaries.on = false; c.measuring && c.exact > 0 {
+		c.boundaries.clock = c.clock
+		c.boundaries.begin(c.cpuBegan)
+	}
 	return c.measuring
 }
 
@@ -105,7 +115,11 @@ func (c *StepCPU) End() measuredStep {
 	cpu := c.clock() - c.cpuBegan
 	c.unlock()
 	c.measuring = false
-	m := measuredStep{measured: true, exact: cpu*100 >= wall*undisturbed, cpu: max(cpu-c.cost, 0), wall: wall}
+	cost := c.cost
+	if c.boundaries.on {
+		cost += c.boundaries.end(c.cpuBegan+cpu, c.lane == record.CycleSteps)
+	}
+	m := measuredStep{measured: true, exact: cpu*100 >= wall*undisturbed, cpu: max(cpu-cost, 0), wall: wall}
 	of := &c.lanes[c.lane]
 	of.Measured++
 	of.CPU += m.cpu
@@ -123,4 +137,22 @@ func (c *StepCPU) MeasureAll(on bool) {
 	} else {
 		c.all--
 	}
+}
+
+// MeasureBoundaries makes Begin measure at the boundaries of plugins, in all Steps that are measured, until it is
+// called with false as often as with true.
+func (c *StepCPU) MeasureBoundaries(on bool) {
+	if on {
+		c.exact++
+	} else {
+		c.exact--
+	}
+}
+
+// atBoundaries returns the boundaries of the Step in progress; nil if they are not measured.
+func (c *StepCPU) atBoundaries() *boundaries {
+	if !c.boundaries.on {
+		return nil
+	}
+	return &c.boundaries
 }

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,84 @@ func TestADisturbedStepIsNotSplit(t *testing.T) {
 		case c.exact && (len(list) != 4 || list[1].Plugin != "A" || list[2].Plugin != "" || list[2].Point != "Filter" || list[3].Plugin != "B"):
 			t.Errorf("CPU %v of 1µs: %+v", c.cpu, list)
 		}
+	}
+}
+
+// TestBoundariesOfPlugins: with readings at the boundaries, the CPU time of plugins is exact also in a disturbed cycle, and
+// with that of no plugin it adds up to the Step. The readings count for none of them.
+func TestBoundariesOfPlugins(t *testing.T) {
+	s, p, m := newSimulatedCPU(), newPluginCPU(), NewMeter()
+	s.cost, s.boundaries.cost = 1, 1
+	s.MeasureAll(true)
+	s.MeasureBoundaries(true)
+	m.measure(s.Begin(engine.Cycle{}), s.atBoundaries())
+	runs := func(cpu time.Duration) { s.cpu, s.now = s.cpu+cpu, s.now+cpu }
+	m.Enter(engine.StepPop)
+	runs(100)
+	m.Enter(engine.StepSearch)
+	m.Plugin(plugin.AtFilter, "A")
+	runs(300)
+	s.now += 3000 // the thread has no CPU
+	m.Plugin(plugin.AtFilter, "B")
+	runs(50)
+	m.Plugin(plugin.AtFilter, "A")
+	runs(20)
+	m.Plugin(plugin.AtScore, "") // several at once
+	runs(30)
+	m.Leave()
+	runs(10)
+	step := s.End()
+	p.take(s.boundaries.spent)
+	want := []record.PluginCPU{{Plugin: "A", Point: "Filter", CPU: 318, Cycles: 1}, {CPU: 108, Cycles: 1},
+		{Plugin: "B", Point: "Filter", CPU: 49, Cycles: 1}, {Point: "Score", CPU: 29, Cycles: 1}}
+	if got := p.list(); !slices.Equal(got, want) || step.exact || step.cpu != 504 {
+		t.Errorf("%+v, %+v, want %+v of 504ns", step, got, want)
+	}
+	if got := s.boundaries.total; got != (record.ExactCPU{Cycles: 1, Readings: 5, CPU: 5}) {
+		t.Errorf("%+v, want 5 readings", got)
+	}
+}
+
+// TestBoundariesAreMeasuredOnRequest: while a recording asks for them, and in the report of the scheduler then.
+func TestBoundariesAreMeasuredOnRequest(t *testing.T) {
+	c, s := newCounting(), newSimulatedCPU()
+	c.tally.MeasureCPU(s.StepCPU)
+	step := func(ev engine.Event) {
+		c.tally.Begin(ev)
+		effects := c.Step(ev)
+		s.cpu, s.now = s.cpu+100, s.now+100
+		c.tally.End()
+		c.tally.Step(ev, effects, time.Now())
+	}
+	cycles := func(n int) *record.ExactCPU {
+		for range n {
+			step(engine.Cycle{})
+		}
+		r := c.tally.Report()
+		return r.Exact
+	}
+	c.tally.MeasureAll(true)
+	if e := cycles(3); e != nil {
+		t.Errorf("without a request: %+v", e)
+	}
+	c.tally.MeasureBoundaries(true)
+	c.tally.MeasureBoundaries(true)
+	c.tally.MeasureBoundaries(false)
+	step(engine.Tick{})
+	if e := cycles(4); e == nil || e.Cycles != 4 {
+		t.Errorf("of 4 cycles: %+v", e)
+	}
+	c.tally.MeasureBoundaries(false)
+	if e := cycles(5); e.Cycles != 4 {
+		t.Errorf("after the request: %+v", e)
+	}
+	before := record.WorkReport{Exact: &record.ExactCPU{Cycles: 1, Readings: 2, CPU: 3}}
+	after := record.WorkReport{Exact: &record.ExactCPU{Cycles: 5, Readings: 20, CPU: 30}}
+	if got := after.Since(&before).Exact; got == nil || *got != (record.ExactCPU{Cycles: 4, Readings: 18, CPU: 27}) {
+		t.Errorf("of an interval: %+v", got)
+	}
+	if got := after.Since(&after).Exact; got != nil {
+		t.Errorf("of an interval without a request: %+v", got)
 	}
 }
 

@@ -76,6 +76,14 @@ func (t *Tally) MeasureAll(on bool) {
 	}
 }
 
+// MeasureBoundaries measures the CPU time of plugins by the clock of the thread at each boundary between them, in the
+// Steps that are measured, until it is called with false as often as with true.
+func (t *Tally) MeasureBoundaries(on bool) {
+	if t.cpu != nil {
+		t.cpu.MeasureBoundaries(on)
+	}
+}
+
 // MeasureCPU lets Begin measure the CPU time of Steps. Must be called before the first Step.
 func (t *Tally) MeasureCPU(c *StepCPU) { t.cpu = c }
 
@@ -83,7 +91,7 @@ func (t *Tally) MeasureCPU(c *StepCPU) { t.cpu = c }
 // them.
 func (t *Tally) Begin(ev engine.Event) {
 	if t.cpu != nil {
-		t.meter.measure(t.cpu.Begin(ev))
+		t.meter.measure(t.cpu.Begin(ev), t.cpu.atBoundaries())
 	}
 }
 
@@ -93,13 +101,22 @@ func (t *Tally) End() {
 		return
 	}
 	t.step = t.cpu.End()
-	t.plugins.split(t.meter, t.step)
+	switch b := t.cpu.atBoundaries(); {
+	case b == nil:
+		t.plugins.split(t.meter, t.step)
+	case t.cpu.lane == record.CycleSteps:
+		t.plugins.take(b.spent)
+	}
 }
 
-// Step counts one step, which began at the given time. Moves come first: the last decision about a pod stands after
-// the move that began the attempt.
+// Step is Took for a step that ends now.
 func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) {
-	took := time.Since(began)
+	t.Took(ev, effects, began, time.Since(began))
+}
+
+// Took counts one step, which began at the given time and took so long. Moves come first: the last decision about a pod
+// stands after the move that began the attempt.
+func (t *Tally) Took(ev engine.Event, effects []engine.Effect, began time.Time, took time.Duration) {
 	_, cycle := ev.(engine.Cycle)
 	waited := t.queued(ev)
 	switch ev := ev.(type) {
@@ -162,6 +179,8 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 			t.m.gangsPart.Observe(seconds(f.Took))
 		case engine.GangHeld:
 			t.m.gangHold.WithLabelValues(holdResult(f.Placed)).Observe(seconds(f.Took))
+			t.m.backfilled.WithLabelValues("ended").Add(float64(f.Backfilled - f.Overran))
+			t.m.backfilled.WithLabelValues("late").Add(float64(f.Overran))
 		}
 	}
 	t.waste.follow(t.m, ev, effects, t.step)

@@ -138,6 +138,9 @@ func (t *Tally) Report() record.WorkReport {
 		for lane := range t.cpu.lanes {
 			r.Steps[record.StepLane(lane).String()] = t.cpu.lanes[lane]
 		}
+		if exact := t.cpu.boundaries.total; exact.Cycles > 0 {
+			r.Exact = &exact
+		}
 	}
 	return r
 }
