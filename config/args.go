@@ -31,6 +31,9 @@ func (a *Args) list() []argument {
 		{NodeResourcesBalancedAllocation, &a.NodeResourcesBalancedAllocation,
 			&a.NodeResourcesBalancedAllocation.TypeMeta},
 		{NodeResourcesFit, &a.NodeResourcesFit, &a.NodeResourcesFit.TypeMeta},
+		{NodeResourcesBestFit, &a.NodeResourcesBestFit, &a.NodeResourcesBestFit.TypeMeta},
+		{NodeResourcesDotProduct, &a.NodeResourcesDotProduct, &a.NodeResourcesDotProduct.TypeMeta},
+		{NodeResourcesFragmentation, &a.NodeResourcesFragmentation, &a.NodeResourcesFragmentation.TypeMeta},
 		{PodTopologySpread, &a.PodTopologySpread, &a.PodTopologySpread.TypeMeta},
 		{VolumeBinding, &a.VolumeBinding, &a.VolumeBinding.TypeMeta},
 	}
@@ -154,6 +157,7 @@ func (a *Args) setDefaults(f Features) {
 	fit.ScoringStrategy.Resources = defaultWeights(fit.ScoringStrategy.Resources)
 	balanced := &a.NodeResourcesBalancedAllocation
 	balanced.Resources = defaultWeights(balanced.Resources)
+	a.packingDefaults()
 }
 
 // fill sets a value that a file omits. An explicit zero stays.

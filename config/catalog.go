@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -25,6 +26,10 @@ type Custom struct {
 	// RawArgs says that the plugin decodes its arguments itself: they are the JSON of the file (json.RawMessage), and
 	// DefaultArgs is nil.
 	RawArgs bool
+	// CheckArgs returns what is wrong with raw arguments, as a decoder of JSON says it; nil checks nothing.
+	CheckArgs func(json.RawMessage) error
+	// Undeclared says that only the plugin, once made, shows which of Points it extends; see Profile.Candidates.
+	Undeclared bool
 }
 
 // Catalog is the plugins that a profile can enable: the default plugins and the custom ones of a program, and the
@@ -99,9 +104,9 @@ func (c Catalog) Parse(text []byte) (Resolved, error) {
 }
 
 // Plugins returns the plugins that a profile can enable: the default plugins in the order of the default profile, those
-// that have no effect, then the custom ones.
+// that have no effect, those of kumiki that are in no default profile, then the custom ones.
 func (c Catalog) Plugins() []string {
-	names := append(Plugins(), GatedPlugins()...)
+	names := slices.Concat(Plugins(), GatedPlugins(), OptionalPlugins())
 	for _, p := range c.custom {
 		names = append(names, p.Name)
 	}
@@ -129,8 +134,8 @@ func (c Catalog) Missing(wire *configv1.KubeSchedulerConfiguration) []string {
 
 // describe returns the extension points of a plugin; ok is false for an unknown one.
 func (c Catalog) describe(name string) (d descriptor, ok bool) {
-	if i := slices.IndexFunc(builtin, func(d descriptor) bool { return d.name == name }); i >= 0 {
-		return builtin[i], true
+	if d, known := lookup(name); known {
+		return d, true
 	}
 	if p, ok := c.find(name); ok {
 		return descriptor{name: p.Name, points: p.Points}, true
@@ -159,7 +164,7 @@ func (r *report) customArgs(path string, in []configv1.PluginConfig, enabled map
 			args = p.DefaultArgs()
 		}
 		if i := slices.IndexFunc(in, func(pc configv1.PluginConfig) bool { return pc.Name == p.Name }); i >= 0 {
-			args = r.decodeCustom(fmt.Sprintf("%s[%d].args", path, i), in[i].Args.Raw, args)
+			args = r.decodeCustom(fmt.Sprintf("%s[%d].args", path, i), in[i].Args.Raw, args, p.CheckArgs)
 		}
 		if args == nil {
 			continue
@@ -178,10 +183,13 @@ func (r *report) customArgs(path string, in []configv1.PluginConfig, enabled map
 
 // decodeCustom decodes arguments strictly, or returns them as they are if there are no defaults. A field of the file
 // replaces the whole field of the defaults.
-func (r *report) decodeCustom(path string, raw []byte, defaults any) any {
+func (r *report) decodeCustom(path string, raw []byte, defaults any, check func(json.RawMessage) error) any {
 	if defaults == nil { // RawArgs
 		if len(raw) == 0 {
 			return nil
+		}
+		if check != nil {
+			r.rawArgs(path, check(raw))
 		}
 		return json.RawMessage(slices.Clone(raw))
 	}
@@ -193,6 +201,29 @@ func (r *report) decodeCustom(path string, raw []byte, defaults any) any {
 		r.add(path, "%v", err)
 	}
 	return args
+}
+
+// What decoders say of fields.
+var (
+	unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
+	wrongField   = regexp.MustCompile(`Go struct field [^.\s]+\.(\S+) of type`)
+)
+
+// rawArgs adds the error of a decoder that does not know where the arguments are in the file.
+func (r *report) rawArgs(path string, err error) {
+	if err == nil {
+		return
+	}
+	if unknown := unknownField.FindAllStringSubmatch(err.Error(), -1); len(unknown) > 0 {
+		for _, field := range unknown {
+			r.addAt(path+"."+field[1], "unknown field")
+		}
+		return
+	}
+	if field := wrongField.FindStringSubmatch(err.Error()); field != nil {
+		path += "." + field[1]
+	}
+	r.addAt(path, err.Error())
 }
 
 // override returns a struct of the type of defaults: its fields are those of a JSON object, and else the defaults.

@@ -29,6 +29,8 @@ func (r *report) checkArgs(path *field.Path, plugin string, a *Args) {
 		r.checkBalanced(path, &a.NodeResourcesBalancedAllocation)
 	case NodeResourcesFit:
 		r.checkFit(path, &a.NodeResourcesFit)
+	case NodeResourcesBestFit, NodeResourcesDotProduct, NodeResourcesFragmentation:
+		r.checkPacking(path, plugin, a)
 	case PodTopologySpread:
 		r.checkSpread(path, &a.PodTopologySpread)
 	case VolumeBinding:

@@ -101,7 +101,7 @@ func (r *report) yamlError(err error) {
 	for _, m := range yamlLine.FindAllStringSubmatch(message, -1) {
 		var line int
 		fmt.Sscan(m[1], &line)
-		r.problems = append(r.problems, Problem{line, "", m[2]})
+		r.problems = append(r.problems, Problem{Line: line, Message: m[2]})
 		found = true
 	}
 	if !found {

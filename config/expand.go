@@ -32,7 +32,7 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 			enabled[at] = names
 		}
 	}
-	r.checkEnabled(path, enabled)
+	r.checkEnabled(path, enabled, r.catalog.candidates(enabled, custom))
 	return enabled, weights(enabled, custom.Score.Enabled, multi)
 }
 
@@ -165,10 +165,35 @@ func (c Catalog) expand(at Point, multi []configv1.Plugin, own *configv1.PluginS
 	return slices.Concat(both, viaMulti, rest)
 }
 
-// checkEnabled checks the expanded lists.
-func (r *report) checkEnabled(path string, enabled map[Point][]string) {
-	if n := len(enabled[QueueSort]); n != 1 {
-		r.add(path+"."+string(QueueSort), "exactly one plugin must sort the queue, got %d", n)
+// candidates returns the plugins with undeclared points that are enabled by multiPoint alone; see Profile.Candidates.
+func (c Catalog) candidates(enabled map[Point][]string, custom *configv1.Plugins) map[Point][]string {
+	if custom == nil {
+		return nil // only a profile's own multiPoint enables custom plugins
+	}
+	var out map[Point][]string // point -> plugin names
+	for _, at := range points {
+		for _, name := range enabled[at] {
+			p, _ := c.find(name)
+			named := slices.ContainsFunc(set(custom, at).Enabled, func(e configv1.Plugin) bool {
+				return e.Name == name
+			})
+			if !p.Undeclared || named {
+				continue
+			}
+			if out == nil {
+				out = map[Point][]string{}
+			}
+			out[at] = append(out[at], name)
+		}
+	}
+	return out
+}
+
+// checkEnabled checks the expanded lists. Candidates for sorting the queue are checked once they are made.
+func (r *report) checkEnabled(path string, enabled, candidates map[Point][]string) {
+	all, open := len(enabled[QueueSort]), len(candidates[QueueSort])
+	if certain := all - open; certain > 1 || all == 0 {
+		r.add(path+"."+string(QueueSort), "exactly one plugin must sort the queue, got %d", certain)
 	}
 	if len(enabled[Bind]) == 0 {
 		r.add(path+"."+string(Bind), "at least one plugin must bind")

@@ -58,7 +58,11 @@ type ScaleUp struct{ For, Pause time.Duration }
 
 // Hold is how long a gang must have been blocked before capacity is reserved for it, and the maximum time of the
 // reservation; For is 0 if none is reserved.
-type Hold struct{ After, For time.Duration }
+type Hold struct {
+	After, For time.Duration
+	// Backfill is On if pods that end before the gang can start may use what is reserved; On or Off.
+	Backfill Switch
+}
 
 // The defaults and the bounds of Hold and ScaleUp.
 const (
@@ -73,7 +77,7 @@ const (
 // else.
 func DefaultGangs() Gangs {
 	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-		Hold: Hold{DefaultHoldAfter, DefaultHoldFor}, ScaleUp: ScaleUp{0, DefaultScaleUpPause}}
+		Hold: Hold{DefaultHoldAfter, DefaultHoldFor, On}, ScaleUp: ScaleUp{0, DefaultScaleUpPause}}
 }
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
@@ -100,6 +104,8 @@ type ScaleUpArgs struct {
 type HoldArgs struct {
 	After *metav1.Duration `json:"after,omitempty"`
 	For   *metav1.Duration `json:"for,omitempty"`
+	// Backfill is whether pods that end before the gang can start may use what is reserved.
+	Backfill *Switch `json:"backfill,omitempty"`
 }
 
 // PfnetArgs enables the annotations of pfnet's gangs: <prefix>-name and <prefix>-size.
@@ -160,6 +166,13 @@ func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 			*one.into = one.said.Duration
 		}
 	}
+	switch {
+	case args.Backfill == nil:
+	case *args.Backfill == On, *args.Backfill == Off:
+		out.Backfill = *args.Backfill
+	default:
+		r.add(path+".backfill", "must be On or Off, got %q", *args.Backfill)
+	}
 }
 
 // scaleUp resolves how long a blocked gang requests nodes.
@@ -189,7 +202,7 @@ func (g Gangs) String() string {
 		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
 	}
 	if g.Hold != DefaultGangs().Hold {
-		text += fmt.Sprintf(", hold: {after: %s, for: %s}", g.Hold.After, g.Hold.For)
+		text += fmt.Sprintf(", hold: {after: %s, for: %s, backfill: %s}", g.Hold.After, g.Hold.For, g.Hold.Backfill)
 	}
 	if g.ScaleUp != DefaultGangs().ScaleUp {
 		text += fmt.Sprintf(", scaleUp: {for: %s, pause: %s}", g.ScaleUp.For, g.ScaleUp.Pause)
@@ -199,7 +212,8 @@ func (g Gangs) String() string {
 
 func (g Gangs) wire() *GangsArgs {
 	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
-		Hold:    &HoldArgs{&metav1.Duration{Duration: g.Hold.After}, &metav1.Duration{Duration: g.Hold.For}},
+		Hold: &HoldArgs{&metav1.Duration{Duration: g.Hold.After}, &metav1.Duration{Duration: g.Hold.For},
+			&g.Hold.Backfill},
 		ScaleUp: &ScaleUpArgs{&metav1.Duration{Duration: g.ScaleUp.For}, &metav1.Duration{Duration: g.ScaleUp.Pause}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}

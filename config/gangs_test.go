@@ -21,7 +21,7 @@ func gangRules(t tb) {
 	}
 	for body, want := range map[string]Gangs{
 		"": {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-			Hold: Hold{10 * time.Second, 5 * time.Minute}, ScaleUp: ScaleUp{0, 30 * time.Minute}},
+			Hold: Hold{10 * time.Second, 5 * time.Minute, On}, ScaleUp: ScaleUp{0, 30 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -33,6 +33,7 @@ func gangRules(t tb) {
 		own("{gangs: {pfnet: {prefix: a.b/c}}}"): changed(func(g *Gangs) { g.Pfnet = "a.b/c" }),
 		own("{gangs: {hold: {after: 1m}}}"):      changed(func(g *Gangs) { g.Hold.After = time.Minute }),
 		own("{gangs: {hold: {for: 0s}}}"):        changed(func(g *Gangs) { g.Hold.For = 0 }),
+		own("{gangs: {hold: {backfill: Off}}}"):  changed(func(g *Gangs) { g.Hold.Backfill = Off }),
 		own("{gangs: {scaleUp: {for: 5m}}}"):     changed(func(g *Gangs) { g.ScaleUp.For = 5 * time.Minute }),
 		own("{gangs: {scaleUp: {pause: 1s}}}"):   changed(func(g *Gangs) { g.ScaleUp.Pause = time.Second }),
 	} {
@@ -53,6 +54,7 @@ func gangRules(t tb) {
 	}
 	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
+	expect(t, own("{gangs: {hold: {backfill: Auto}}}"), at+`hold.backfill: must be On or Off, got "Auto"`)
 	expect(t, own("{gangs: {scaleUp: {for: -1s}}}"),
 		at+"scaleUp.for: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {scaleUp: {pause: 0s}}}"),

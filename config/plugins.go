@@ -198,10 +198,11 @@ func Without(plugin string) string {
 
 func (d descriptor) runsAt(at Point) bool { return slices.Contains(d.points, at) }
 
-// PluginsAt returns the default plugins that a profile can enable at a point, in the order of the default profile.
+// PluginsAt returns the plugins of kumiki that a profile can enable at a point: the default ones, in the order of the
+// default profile, then those that are in no default profile.
 func PluginsAt(at Point) []string {
 	var names []string
-	for _, d := range builtin {
+	for _, d := range slices.Concat(builtin, optional) {
 		if at == MultiPoint || d.runsAt(at) {
 			names = append(names, d.name)
 		}

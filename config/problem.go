@@ -14,6 +14,8 @@ import (
 type Problem struct {
 	// Line is its line in the file, from 1; 0 if it is not in the file.
 	Line int
+	// Column is its column in the line, from 1; 0 if it is not known.
+	Column int
 	// Path is the field, such as profiles[0].plugins.score.enabled[1].name.
 	Path    string
 	Message string
@@ -22,7 +24,10 @@ type Problem struct {
 // String returns line, path and message, as far as known.
 func (p Problem) String() string {
 	var b strings.Builder
-	if p.Line > 0 {
+	switch {
+	case p.Line > 0 && p.Column > 0:
+		fmt.Fprintf(&b, "line %d, column %d: ", p.Line, p.Column)
+	case p.Line > 0:
 		fmt.Fprintf(&b, "line %d: ", p.Line)
 	}
 	if p.Path != "" {
@@ -63,13 +68,22 @@ type report struct {
 }
 
 func (r *report) add(path, format string, args ...any) {
-	r.problems = append(r.problems, Problem{r.source.line(path), path, fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, r.problem(path, format, args...))
+}
+
+func (r *report) problem(path, format string, args ...any) Problem {
+	return Problem{Line: r.source.line(path), Path: path, Message: fmt.Sprintf(format, args...)}
+}
+
+// addAt adds a problem with its column.
+func (r *report) addAt(path, message string) {
+	line, column := r.source.position(path)
+	r.problems = append(r.problems, Problem{Line: line, Column: column, Path: path, Message: message})
 }
 
 // warn records a setting that is valid but may not be intended.
 func (r *report) warn(path, format string, args ...any) {
-	p := Problem{r.source.line(path), path, fmt.Sprintf(format, args...)}
-	r.warnings = append(r.warnings, p.String())
+	r.warnings = append(r.warnings, r.problem(path, format, args...).String())
 }
 
 // field adds the errors of a validator of apimachinery.

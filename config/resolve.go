@@ -35,7 +35,8 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 		Profiling:             orDefault(wire.EnableProfiling, true),
 		DelayCacheUntilActive: wire.DelayCacheUntilActive,
 		Kumiki: Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
-			Cycle: Continuous},
+			Hosted: DefaultHosted(),
+			Cycle:  Continuous},
 	}
 	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
 	if out.Parallelism <= 0 {
@@ -193,6 +194,7 @@ func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration,
 		out.PercentageOfNodesToScore = orDefault(wire.PercentageOfNodesToScore, 0)
 	}
 	out.Enabled, out.Weights = r.plugins(path+".plugins", p.Plugins)
+	out.Candidates = r.catalog.candidates(out.Enabled, p.Plugins)
 	out.Args = r.args(path+".pluginConfig", p.PluginConfig)
 	out.Args.Custom = r.customArgs(path+".pluginConfig", p.PluginConfig, out.Enabled)
 	return out

@@ -59,6 +59,9 @@ type Profile struct {
 	// Enabled lists the plugins by extension point, in the order in which they run. Points without plugins are
 	// absent.
 	Enabled map[Point][]string // point -> plugin names
+	// Candidates are the plugins of Enabled that multiPoint alone names, and whose points are undeclared: they run at
+	// a point if they extend it.
+	Candidates map[Point][]string // point -> plugin names
 	// Weights are the weights of the plugins at Score, all above 0.
 	Weights map[string]int64 // plugin -> weight
 	Args    Args
@@ -85,6 +88,9 @@ type Args struct {
 	NodeAffinity                    configv1.NodeAffinityArgs
 	NodeResourcesBalancedAllocation configv1.NodeResourcesBalancedAllocationArgs
 	NodeResourcesFit                configv1.NodeResourcesFitArgs
+	NodeResourcesBestFit            NodeResourcesBestFitArgs
+	NodeResourcesDotProduct         NodeResourcesDotProductArgs
+	NodeResourcesFragmentation      NodeResourcesFragmentationArgs
 	PodTopologySpread               configv1.PodTopologySpreadArgs
 	VolumeBinding                   configv1.VolumeBindingArgs
 	// Custom has the arguments of the custom plugins that the profile enables, each of the plugin's own type.

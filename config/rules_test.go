@@ -146,7 +146,7 @@ func search(t tb) {
 	}
 	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}",
 		"{inFlightBinds: 3, fitScoresReal: true}"))
-	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous}) ||
+	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous, Hosted: DefaultHosted()}) ||
 		c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption ||
 		c.Profiles[1].SyncPreemption ||
 		c.Profiles[1].Search.Strategy != All || !c.Profiles[1].FitScoresReal {
@@ -157,6 +157,33 @@ func search(t tb) {
 		"profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0]")
 	expect(t, two("{inFlightBinds: 5}", "{inFlightBinds: 6}"),
 		"profiles[1].pluginConfig[0].args.inFlightBinds: must be the same as in profiles[0]")
+}
+
+// TestHostedSettings: limits of calls of plugins, the same in all profiles.
+func TestHostedSettings(t *testing.T) {
+	own := func(args string) string {
+		return "profiles:\n- pluginConfig:\n  - name: Kumiki\n    args: {hosted: " + args + "}\n"
+	}
+	for text, want := range map[string]Hosted{
+		"":                                       {SlowCall: time.Second, Reuse: ReuseNone},
+		own("{pluginTimeout: 3s}"):               {PluginTimeout: 3 * time.Second, SlowCall: time.Second, Reuse: ReuseNone},
+		own("{pluginTimeout: 1h, slowCall: 0s}"): {PluginTimeout: time.Hour, Reuse: ReuseNone},
+		own("{check: true}"):                     {SlowCall: time.Second, Check: true, Reuse: ReuseNone},
+		own("{reuse: Signed}"):                   {SlowCall: time.Second, Reuse: ReuseSigned},
+		own("{reuse: None}"):                     {SlowCall: time.Second, Reuse: ReuseNone},
+	} {
+		c := parse(t, text)
+		if c.Kumiki.Hosted != want {
+			t.Errorf("%s: %v, want %v", text, c.Kumiki.Hosted, want)
+		}
+	}
+	first := "profiles[0].pluginConfig[0].args.hosted."
+	expect(t, own("{pluginTimeout: -1s}"), first+"pluginTimeout: must be at least 0s and at most 1h0m0s, got -1s")
+	expect(t, own("{reuse: signed}"), first+`reuse: must be None or Signed, got "signed"`)
+	expect(t, own("{slowCall: 61m}"), first+"slowCall: must be at least 0s and at most 1h0m0s, got 1h1m0s")
+	expect(t, "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {hosted: {slowCall: 1s}}}]\n"+
+		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {hosted: {slowCall: 2s}}}]\n",
+		"profiles[1].pluginConfig[0].args.hosted: must be the same as in profiles[0].pluginConfig[0].args.hosted")
 }
 
 // TestSessions: when units are tried, and what makes a node full. It catches anySessionPeriod and

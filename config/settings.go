@@ -24,6 +24,8 @@ type Settings struct {
 	Cycle Cycle
 	// SessionPeriod is the time from the end of a session to the start of the next; 0 unless Cycle is InSessions.
 	SessionPeriod time.Duration
+	// Hosted is for plugins that are written for kube-scheduler's framework.
+	Hosted Hosted
 }
 
 // Cycle is the way in which waiting units are tried.
@@ -99,12 +101,13 @@ type Search struct {
 
 // KumikiArgs is the form of our settings in a file, as args of pluginConfig under the name Kumiki.
 type KumikiArgs struct {
-	Seed          *uint64    `json:"seed,omitempty"`
-	InFlightBinds *int32     `json:"inFlightBinds,omitempty"`
-	Strategy      *Strategy  `json:"strategy,omitempty"`
-	Subset        *int32     `json:"subset,omitempty"`
-	FitScoresReal bool       `json:"fitScoresReal,omitempty"`
-	Gangs         *GangsArgs `json:"gangs,omitempty"`
+	Seed          *uint64     `json:"seed,omitempty"`
+	InFlightBinds *int32      `json:"inFlightBinds,omitempty"`
+	Strategy      *Strategy   `json:"strategy,omitempty"`
+	Subset        *int32      `json:"subset,omitempty"`
+	FitScoresReal bool        `json:"fitScoresReal,omitempty"`
+	Gangs         *GangsArgs  `json:"gangs,omitempty"`
+	Hosted        *HostedArgs `json:"hosted,omitempty"`
 	// SyncPreemption is as in Profile.
 	SyncPreemption bool            `json:"syncPreemption,omitempty"`
 	Preemption     *PreemptionArgs `json:"preemption,omitempty"`
@@ -119,6 +122,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 	var seed, binds said[uint64]
 	var gangs said[Gangs]
 	var cycle said[turn]
+	var hosted said[Hosted]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
@@ -135,6 +139,10 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		if args.Gangs != nil {
 			out.Kumiki.Gangs = r.gangs(path+".gangs", args.Gangs)
 			agree(r, &gangs, path+".gangs", out.Kumiki.Gangs)
+		}
+		if args.Hosted != nil {
+			out.Kumiki.Hosted = r.hosted(path+".hosted", args.Hosted)
+			agree(r, &hosted, path+".hosted", out.Kumiki.Hosted)
 		}
 		if args.Cycle != nil || args.SessionPeriod != nil {
 			t := r.cycle(path, args)

@@ -56,6 +56,23 @@ func (c Resolved) Wire() (*configv1.KubeSchedulerConfiguration, error) {
 	return w, nil
 }
 
+// Disable removes plugins from the extension points of a configuration in the form of Wire at which they are not to
+// run.
+func Disable(wire *configv1.KubeSchedulerConfiguration, runs func(profile, plugin string, at Point) bool) {
+	for i := range wire.Profiles {
+		p := &wire.Profiles[i]
+		if p.Plugins == nil || p.SchedulerName == nil {
+			continue
+		}
+		for _, at := range points {
+			s := set(p.Plugins, at)
+			s.Enabled = slices.DeleteFunc(slices.Clone(s.Enabled), func(e configv1.Plugin) bool {
+				return !runs(*p.SchedulerName, e.Name, at)
+			})
+		}
+	}
+}
+
 // wireProfile writes the plugins of each point and disables the defaults.
 func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) {
 	share := p.PercentageOfNodesToScore
@@ -76,7 +93,7 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 		PercentageOfNodesToScore: &share,
 		Plugins:                  plugins,
 	}
-	args := p.Args.list()
+	args := slices.DeleteFunc(p.Args.list(), func(a argument) bool { return p.isIdleArgument(a.plugin) })
 	for _, name := range slices.Sorted(maps.Keys(p.Args.Custom)) {
 		args = append(args, argument{plugin: name, value: p.Args.Custom[name]})
 	}
@@ -98,6 +115,9 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 		Gangs: c.Kumiki.Gangs.wire(), Cycle: &c.Kumiki.Cycle, Fit: &p.Fit, Preemption: p.Preemption.wire()}
 	if c.Kumiki.Cycle == InSessions {
 		args.SessionPeriod = &metav1.Duration{Duration: c.Kumiki.SessionPeriod}
+	}
+	if c.Kumiki.Hosted != DefaultHosted() {
+		args.Hosted = c.Kumiki.Hosted.wire()
 	}
 	if p.Search.Strategy == RandomSubset {
 		subset := int32(p.Search.Subset)

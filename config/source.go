@@ -44,22 +44,28 @@ func steps(path string) []step {
 
 // line returns the line of a path, or of as much of it as the file has; 0 if unknown.
 func (s source) line(path string) int {
+	line, _ := s.position(path)
+	return line
+}
+
+// position is line, with the column.
+func (s source) position(path string) (line, column int) {
 	if s.root == nil || path == "" {
-		return 0
+		return 0, 0
 	}
-	node, line := s.root, 0
+	node := s.root
 	for _, st := range steps(path) {
 		at, child := find(node, st)
 		if child == nil {
 			break
 		}
-		node, line = child, at
+		node, line, column = child, at.Line, at.Column
 	}
-	return line
+	return line, column
 }
 
-// find returns the child of a node and the line that names it.
-func find(node *yaml.Node, st step) (line int, child *yaml.Node) {
+// find returns the child of a node and what names it: the key, or the child itself in a list.
+func find(node *yaml.Node, st step) (at, child *yaml.Node) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
@@ -67,14 +73,14 @@ func find(node *yaml.Node, st step) (line int, child *yaml.Node) {
 	case node.Kind == yaml.MappingNode && st.index < 0:
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			if node.Content[i].Value == st.key {
-				return node.Content[i].Line, node.Content[i+1]
+				return node.Content[i], node.Content[i+1]
 			}
 		}
 	case node.Kind == yaml.SequenceNode && st.index >= 0 && st.index < len(node.Content):
 		child := node.Content[st.index]
-		return child.Line, child
+		return child, child
 	}
-	return 0, nil
+	return nil, nil
 }
 
 // pathOf finds the path of the first scalar with this text, for errors without a position.
