@@ -48,8 +48,9 @@ type Options struct {
 	Observers []kube.Observer
 	// Attach is called with the engine before it runs, and returns further observers. It may be nil.
 	Attach func(*engine.Engine) []kube.Observer
-	// Flight makes the flight recorder of the engine. It may be nil.
-	Flight func(*engine.Engine) kube.Flight
+	// Flight makes the flight recorder of the engine. The scheduler is not complete then: it may only be asked after it
+	// was started. It may be nil.
+	Flight func(*engine.Engine, *Scheduler) kube.Flight
 	// Handlers makes further handlers by path, behind authentication; a path that ends in a slash takes everything
 	// below. It may be nil.
 	Handlers func(*Scheduler) map[string]http.Handler
@@ -73,12 +74,15 @@ type Scheduler struct {
 	inner   *kube.Scheduler
 	timing  *timing.Recorder
 	clock   call.Clock // of timing
+	answers *call.Answers
 	clients *kube.Clients
 	server  *serve.Server // nil when serving is off
 	opts    Options
 	drop    context.CancelFunc // ends calls that are still in progress
-	// startHosted starts what plugins of kube-scheduler's framework use; nil without such plugins.
-	startHosted func(context.Context)
+	// startHosted starts what plugins of kube-scheduler's framework use, and returns what ends it; nil without such
+	// plugins.
+	startHosted func(context.Context) func()
+	host        *framework.Host // of plugins of kube-scheduler's framework
 }
 
 // NewScheduler assembles a scheduler. It binds the port and sends a few requests to configure authentication; an API
@@ -93,6 +97,8 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	s.timing = timing.New(timing.Options{Epoch: rand.Text(), Since: s.clock.Now()})
 	recorded := rest.CopyConfig(cfg)
 	recorded.Wrap(call.Recorded(s.clock, s.timing.Requested))
+	s.answers = call.NewAnswers(s.clock)
+	recorded.Wrap(s.answers.Observed)
 	if s.clients, err = kube.NewClients(recorded); err != nil {
 		return nil, err
 	}
@@ -105,6 +111,7 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.host = host
 	engineConfig.UnschedulableTimeout = record.Time(o.UnschedulableTimeout)
 	meter := metrics.NewMeter()
 	engineConfig.Meter = meter
@@ -115,9 +122,10 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	if hosts {
-		s.opts.Observers = append(slices.Clone(o.Observers), postBind(host))
+		s.opts.Observers = append(slices.Clone(o.Observers), observe(host))
 	}
 	s.engine = engine.New(engineConfig)
+	host.ReadPending(s.engine.View().AllPending)
 	if o.Attach != nil {
 		s.opts.Observers = slices.Concat(s.opts.Observers, o.Attach(s.engine))
 	}
@@ -131,6 +139,14 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// counts returns the metrics in which the scheduler counts.
+func (s *Scheduler) counts() *metrics.Metrics {
+	if s.opts.Metrics != nil {
+		return s.opts.Metrics
+	}
+	return metrics.Process()
 }
 
 func (s *Scheduler) rest() (*rest.Config, error) {
@@ -182,11 +198,12 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
 	}
-	counts := s.opts.Metrics
-	if counts == nil {
-		counts = metrics.Process()
-	}
+	counts := s.counts()
 	counts.ShowTiming(s.timing)
+	counts.SetLimit(metrics.InFlightLimit, float64(s.opts.Config.Kumiki.InFlightBinds))
+	if period := s.opts.Config.Kumiki.SessionPeriod; period > 0 {
+		counts.SetLimit(metrics.SessionPeriod, period.Seconds())
+	}
 	// Calls outlive ctx: those in progress when it ends are handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
@@ -196,13 +213,14 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		// events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Known: inbox, Metrics: counts,
-		Answer:     func(done engine.Event) { loop.Answer(done) },
-		AnswerBind: func(done engine.BindDone, t *call.Trace) { loop.AnswerBind(done, t) },
-		Reporter:   s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
+		Answer:      func(done engine.Event) { loop.Answer(done) },
+		AnswerBind:  func(done engine.BindDone, t *call.Trace) { loop.AnswerBind(done, t) },
+		AnswerEvict: func(done engine.EvictDone, deletes []call.Trace) { loop.AnswerEvict(done, deletes) },
+		Reporter:    s.opts.Config.Profiles[0].SchedulerName, Hostname: hostname,
 	})
 	var flight kube.Flight
 	if s.opts.Flight != nil {
-		flight = s.opts.Flight(s.engine)
+		flight = s.opts.Flight(s.engine, s)
 	}
 	loop = kube.NewLoop(kube.LoopConfig{
 		Flight: flight,
@@ -251,8 +269,33 @@ func (s *Scheduler) Ask(ctx context.Context, f func(*engine.Engine)) error {
 	return s.inner.Loop.Ask(ctx, func() { f(s.engine) })
 }
 
+// Hold stops decisions until it is called with false; the scheduler goes on following the cluster. It may be called
+// before Run. The end of a pause that the lease requested ends it, too.
+func (s *Scheduler) Hold(on bool) { s.inner.Loop.Hold(on) }
+
 // Synced returns a channel that is closed when the scheduler knows the pods and nodes of the cluster.
 func (s *Scheduler) Synced() <-chan struct{} { return s.inner.Loop.Synced() }
+
+// Unanswered returns which requests to the API server have no answer.
+func (s *Scheduler) Unanswered() call.Unanswered { return s.answers.Unanswered() }
+
+// Leads reports whether this scheduler may schedule: it knows the cluster, and holds the lease unless there is no
+// leader election. renewed is when the lease was last renewed, 0 without one.
+func (s *Scheduler) Leads() (leads bool, renewed record.Time) {
+	if e := s.inner.Election; e != nil {
+		at := e.Renewed()
+		if at.IsZero() {
+			return false, 0
+		}
+		renewed = s.clock.At(at)
+	}
+	select {
+	case <-s.Synced():
+		return true, renewed
+	default:
+		return false, renewed
+	}
+}
 
 // Timing returns where the time of pods and requests went, as far as a query selects it.
 func (s *Scheduler) Timing(q timing.Query) record.Timing {
@@ -275,7 +318,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		defer s.server.Stop()
 	}
 	if s.startHosted != nil {
-		s.startHosted(ctx)
+		defer s.startHosted(ctx)()
 	}
 	dumps, stop := kube.DumpSignals()
 	defer stop()

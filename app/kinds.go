@@ -78,6 +78,9 @@ func checkKinds(pl plugin.Plugin) error {
 	return nil
 }
 
+// GangRules returns which declarations of gangs count with a configuration.
+func GangRules(c config.Resolved) convert.GangRules { return gangRules(c.Kumiki.Gangs, c.Features) }
+
 // gangRules returns which declarations of gangs count.
 func gangRules(g config.Gangs, f config.Features) convert.GangRules {
 	return convert.GangRules{

@@ -3,11 +3,13 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/answers"
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins"
@@ -20,11 +22,14 @@ import (
 // Plugins are the plugins that the profiles of a program can enable: the default plugins and custom ones. The zero
 // value has the default plugins alone.
 type Plugins struct {
-	custom  map[string]plugin.Registration    // name -> plugin
-	hosted  map[string]framework.Registration // name -> plugin of kube-scheduler's framework
-	env     framework.Env                     // of hosted plugins; see Hosted
-	listed  []config.Custom                   // custom and hosted plugins, as the catalog has them
-	catalog config.Catalog
+	custom map[string]plugin.Registration    // name -> plugin
+	hosted map[string]framework.Registration // name -> plugin of kube-scheduler's framework
+	env    framework.Env                     // of hosted plugins; see Hosted
+	hooks  framework.Hooks                   // the same
+	// recorded answers in place of hosted plugins, in a replay; else nil.
+	recorded *answers.Recorded
+	listed   []config.Custom // custom and hosted plugins, as the catalog has them
+	catalog  config.Catalog
 }
 
 // NewPlugins returns the default plugins and custom ones. It is an error if two have one name, or if a custom plugin
@@ -68,7 +73,11 @@ func (p Plugins) WithFramework(regs ...framework.Registration) (Plugins, error) 
 			return Plugins{}, fmt.Errorf("plugin %q of kube-scheduler's framework: %w", r.Name, err)
 		}
 		hosted[r.Name] = r
-		listed = append(listed, config.Custom{Name: r.Name, Points: points, RawArgs: true})
+		one := config.Custom{Name: r.Name, Points: points, RawArgs: true, Undeclared: r.Undeclared}
+		if r.CheckArgs != nil {
+			one.CheckArgs = func(raw json.RawMessage) error { return r.CheckArgs(framework.Arguments(raw)) }
+		}
+		listed = append(listed, one)
 	}
 	catalog, err := config.NewCatalog(listed...)
 	if err != nil {
@@ -77,6 +86,12 @@ func (p Plugins) WithFramework(regs ...framework.Registration) (Plugins, error) 
 	p.catalog = catalog.With(p.catalog.Features())
 	p.hosted, p.listed = hosted, listed
 	return p, nil
+}
+
+// WithFrameworkHooks returns the same plugins, with what a program adds to the CycleState of hosted plugins.
+func (p Plugins) WithFrameworkHooks(h framework.Hooks) Plugins {
+	p.hooks = h
+	return p
 }
 
 // Hosts reports whether a profile of a configuration enables a plugin of kube-scheduler's framework.

@@ -16,6 +16,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
+	"github.com/kumiki-scheduler/kumiki/core/plugins/packing"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/podaffinity"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/resources"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/spread"
@@ -54,23 +55,34 @@ func (p Plugins) engineConfig(c config.Resolved) (engine.Config, *framework.Host
 		Hold:           holdOf(c.Kumiki.Gangs.Hold),
 		ScaleUp:        scaleUpOf(c.Kumiki.Gangs.ScaleUp),
 	}
+	tap := p.tap()
 	inventory := devices.NewInventory(DeviceFeatures(c.Features))
 	migration := intake.NewMigration(klog.Background())
+	p.env.Hooks = p.hooks
 	host := framework.NewHost(p.env)
 	for _, profile := range c.Profiles {
 		b := builder{from: profile, features: c.Features, plugins: p, inventory: inventory, migration: migration,
-			made: map[string]plugin.Plugin{}, hosted: host.Profile(profile.SchedulerName)}
+			made: map[string]plugin.Plugin{}, hosted: host.Profile(profile.SchedulerName), tap: tap}
 		if err := b.build(); err != nil {
 			return engine.Config{}, nil, fmt.Errorf("profile %q: %w", profile.SchedulerName, err)
 		}
 		out.Profiles = append(out.Profiles, b.out)
-		out.Less = b.less // the same in all profiles, or the configuration would not be valid
+		if out.Less == nil { // the same in all profiles, or the configuration would not be valid
+			out.Less = b.less
+		}
+	}
+	out.Nominator = host.Nominator()
+	if len(tap.Host().Sources) > 0 {
+		out.Answers = tap
+	}
+	if p.recorded != nil {
+		out.Nominator = nil // the plugins that would read nominations are not there
 	}
 	return out, host, nil
 }
 
 func holdOf(h config.Hold) *engine.Hold {
-	return &engine.Hold{After: record.Time(h.After), For: record.Time(h.For)}
+	return &engine.Hold{After: record.Time(h.After), For: record.Time(h.For), Backfill: h.Backfill == config.On}
 }
 
 func scaleUpOf(s config.ScaleUp) engine.ScaleUp {
@@ -88,10 +100,14 @@ type builder struct {
 	less      plugin.Less
 	made      map[string]plugin.Plugin // name -> the one instance
 	hosted    *framework.Profile
+	tap       tap
 }
 
 func (b *builder) build() error {
 	b.out = engine.Profile{Name: b.from.SchedulerName, Search: searchBy(b.from.Search)}
+	if err := b.settleCandidates(); err != nil {
+		return err
+	}
 	// In the order of the cycle, so that Wakers have an order too.
 	for _, point := range config.Points() {
 		for _, name := range b.from.Enabled[point] {
@@ -244,6 +260,13 @@ func arguments(name string, p config.Profile, f config.Features) any {
 		return fit
 	case resources.NodeResourcesBalancedAllocationName:
 		return resources.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
+	case packing.BestFitName:
+		args := a.NodeResourcesBestFit
+		return packing.BestFitArgs{Norm: packing.Norm(args.Norm), Resources: packed(args.Resources)}
+	case packing.DotProductName:
+		return packing.DotProductArgs{Resources: packed(a.NodeResourcesDotProduct.Resources)}
+	case packing.FragmentationName:
+		return packing.FragmentationArgs{Resources: packed(a.NodeResourcesFragmentation.Resources)}
 	case volumes.NodeVolumeLimitsName:
 		return volumes.NodeVolumeLimitsArgs{NeedDrivers: f.VolumeLimitScaling}
 	case volumes.VolumeBindingName:
@@ -301,6 +324,14 @@ func shapeOf(points []configv1.UtilizationShapePoint) []plugin.ShapePoint {
 	var out []plugin.ShapePoint
 	for _, point := range points {
 		out = append(out, plugin.ShapePoint{Utilization: int64(point.Utilization), Score: int64(point.Score)})
+	}
+	return out
+}
+
+func packed(list []configv1.ResourceSpec) []packing.Resource {
+	out := make([]packing.Resource, len(list))
+	for i, r := range list {
+		out[i] = packing.Resource{Name: v1.ResourceName(r.Name), Weight: r.Weight}
 	}
 	return out
 }

@@ -40,7 +40,10 @@ func TestWorkIsServed(t *testing.T) {
 	if w := get("?seconds=1"); w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &r) != nil || r.Steps["events"].Steps == 0 {
 		t.Errorf("of a second: %d: %s", w.Code, w.Body)
 	}
-	for _, query := range []string{"?seconds=-1", "?seconds=601", "?seconds=x"} {
+	if w := get("?seconds=1&exact=true"); w.Code != http.StatusOK {
+		t.Errorf("with the boundaries of plugins: %d: %s", w.Code, w.Body)
+	}
+	for _, query := range []string{"?seconds=-1", "?seconds=601", "?seconds=x", "?seconds=71&exact=true", "?exact=x"} {
 		if w := get(query); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d: %s", query, w.Code, w.Body)
 		}

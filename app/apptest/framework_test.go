@@ -14,11 +14,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/app"
-	"github.com/kumiki-scheduler/kumiki/host/framework"
 )
 
 // labelled is a plugin whose answers are labels of the pod: POINT=reject, error, panic, wait, or skip. A pod with the
@@ -113,12 +111,33 @@ profiles:
     bind: {disabled: [{name: "*"}], enabled: [{name: A}, {name: DefaultBinder}]}
 `
 
-// TestFrameworkPluginsAfterTheDecision plays testdata/framework-*.txt with two plugins of kube-scheduler's framework from
-// Reserve to PostBind. Lines with > are the calls of the plugins.
+// TestFrameworkPluginsAfterTheDecision plays testdata/framework-after-decision.txt with two plugins of kube-scheduler's
+// framework from Reserve to PostBind.
 func TestFrameworkPluginsAfterTheDecision(t *testing.T) {
-	file := filepath.Join("testdata", "framework-after-decision.txt")
+	playStories(t, "framework-after-decision.txt", labelledProfile, func(log *[]string) app.Plugins {
+		return pluginsOf(t, func(name string, h fwk.Handle) fwk.Plugin { return &labelled{name, h, log} })
+	})
+}
+
+const gangProfile = labelledProfile + `  pluginConfig:
+  - name: Kumiki
+    args: {gangs: {annotation: "On"}}
+`
+
+// TestFrameworkPluginsOfGangs plays testdata/framework-gangs.txt: Reserve and Permit of the members of gangs.
+func TestFrameworkPluginsOfGangs(t *testing.T) {
+	playStories(t, "framework-gangs.txt", gangProfile, func(log *[]string) app.Plugins {
+		return pluginsOf(t, func(name string, h fwk.Handle) fwk.Plugin { return &labelled{name, h, log} })
+	})
+}
+
+// playStories plays the stories of a file, separated by empty lines, each with plugins and a scheduler of its own.
+// Lines with > are the calls of the plugins.
+func playStories(t *testing.T, name, profile string, plugins func(log *[]string) app.Plugins) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
 	configuration := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(configuration, []byte(labelledProfile), 0o600); err != nil {
+	if err := os.WriteFile(configuration, []byte(profile), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -126,13 +145,12 @@ func TestFrameworkPluginsAfterTheDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, story := range strings.Split(string(text), "\n\n") {
+	for _, story := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
 		var log []string
-		plugins := withLabelled(t, &log)
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(story), "\n"), func(l string) bool {
 			return strings.HasPrefix(l, ">")
 		})
-		out, err := Play(plugins, configuration, strings.Join(lines, "\n"))
+		out, err := Play(plugins(&log), configuration, strings.Join(lines, "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,20 +168,4 @@ func TestFrameworkPluginsAfterTheDecision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func withLabelled(t *testing.T, log *[]string) app.Plugins {
-	t.Helper()
-	var regs []framework.Registration
-	for _, name := range []string{"A", "B"} {
-		regs = append(regs, framework.Registration{Name: name,
-			Factory: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
-				return &labelled{name, h, log}, nil
-			}})
-	}
-	plugins, err := app.Plugins{}.WithFramework(regs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plugins
 }

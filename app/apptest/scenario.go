@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -39,16 +41,21 @@ const updateVariable = "KUMIKI_UPDATE_SCENARIOS"
 //
 //	node NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [taint=KEY=VALUE:EFFECT]
 //	node-gone NAME
-//	pod NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [select.KEY=VALUE] [priority=N] [scheduler=NAME] [on=NODE]
+//	pod NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [note.KEY=VALUE] [select.KEY=VALUE] [priority=N] [scheduler=NAME]
+//	    [on=NODE]
 //	pod-gone NAME
 //	object KIND [NAMESPACE/]NAME [YAML]
 //	object-gone KIND [NAMESPACE/]NAME
+//	other RESOURCE added|updated|deleted [NAMESPACE/]NAME [YAML]
 //	wait SECONDS
+//
+// note adds an annotation, as pod_group and pod_group_size for a gang, if the configuration reads them.
 //
 // A node, a pod or an object of a known name is a new version of it. A node has 110 pods, 4 CPUs and 8 GiB if it does
 // not say otherwise. The YAML of an object is in one line, such as {provisioner: example.com/fast}. The kind must be
 // one that a plugin of the configuration reads (plugin.ObjectReader), and plugins find only the fields that are kept of
-// a watched object. Binds and evictions succeed at once.
+// a watched object. The RESOURCE of another object, which only plugins of kube-scheduler's framework wait for, is
+// PLURAL.VERSION.GROUP; an update has one version only. Binds and evictions succeed at once.
 func Scenarios(t *testing.T, plugins app.Plugins, configuration, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -122,8 +129,11 @@ func Play(plugins app.Plugins, configuration, script string) (string, error) {
 // newScenario starts a scheduler without nodes and pods.
 func newScenario(plugins app.Plugins, c config.Resolved) (*scenario, error) {
 	s := &scenario{intake: convert.NewIntake(), pods: map[string]*v1.Pod{}, now: record.Second}
+	limits := c.Kumiki.Hosted
+	limits.Check = true
 	cfg, host, err := plugins.Hosted(c, framework.Env{
-		Post: func(ev engine.Event) { s.posted = append(s.posted, ev) },
+		Limits: limits,
+		Post:   func(ev engine.Event) { s.posted = append(s.posted, ev) },
 		Report: func(p framework.Problem) {
 			fmt.Fprintf(&s.out, "  plugin %s failed at %s: %v\n", p.Plugin, p.Point, p.Err)
 		},
@@ -132,7 +142,9 @@ func newScenario(plugins app.Plugins, c config.Resolved) (*scenario, error) {
 		return nil, err
 	}
 	cfg.UnschedulableTimeout = 300 * record.Second
+	s.intake.DeclareGangs(app.GangRules(c))
 	s.engine, s.host, s.kinds = engine.New(cfg), host, plugins.Kinds(c, cfg)
+	host.ReadPending(s.engine.View().AllPending)
 	if plugins.Hosts(c) {
 		s.intake.KeepFull()
 	}
@@ -167,6 +179,10 @@ func (s *scenario) command(verb string, args []string) error {
 		if err := s.object(verb, args); err != nil {
 			return err
 		}
+	case "other":
+		if err := s.other(args); err != nil {
+			return err
+		}
 	case "wait":
 		seconds, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
@@ -190,6 +206,38 @@ func (s *scenario) command(verb string, args []string) error {
 		}
 	}
 	return fmt.Errorf("%s: still decisions to make after %d of them", verb, cycleLimit)
+}
+
+// other executes a line about an object that the scheduler does not keep.
+func (s *scenario) other(args []string) error {
+	if len(args) < 3 {
+		return errors.New("other needs a resource, what happened, and a name")
+	}
+	obj := &unstructured.Unstructured{}
+	if text := strings.Join(args[3:], " "); text != "" {
+		if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+			return fmt.Errorf("other %s: %w", args[2], err)
+		}
+	}
+	obj.SetNamespace(metav1.NamespaceDefault)
+	obj.SetName(args[2])
+	if namespace, name, named := strings.Cut(args[2], "/"); named {
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+	}
+	ev := engine.ForeignObject{Resource: args[0]}
+	switch args[1] {
+	case "added":
+		ev.Change, ev.New = message.ForeignAdded, obj
+	case "updated":
+		ev.Change, ev.Old, ev.New = message.ForeignUpdated, obj, obj
+	case "deleted":
+		ev.Change, ev.Old = message.ForeignDeleted, obj
+	default:
+		return fmt.Errorf("other %s: %q is not added, updated or deleted", args[2], args[1])
+	}
+	s.step(ev)
+	return nil
 }
 
 // object executes a line about an object that is neither a pod nor a node.
@@ -227,8 +275,8 @@ func (s *scenario) set(p *v1.Pod) {
 
 // step gives an event to the engine, writes its decisions, and answers its requests.
 func (s *scenario) step(ev engine.Event) {
-	effects := s.engine.Step(ev)
-	if after := s.host.PostBind(ev); after != nil {
+	effects := slices.Clone(s.engine.Step(ev)) // the answers are steps, too
+	if after := s.host.Observe(ev); after != nil {
 		after()
 	}
 	for _, effect := range effects {
@@ -309,10 +357,13 @@ func pod(args []string) (*v1.Pod, error) {
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
 		label, isLabel := strings.CutPrefix(key, "label.")
+		noted, isNote := strings.CutPrefix(key, "note.")
 		selected, isSelector := strings.CutPrefix(key, "select.")
 		switch {
 		case isLabel:
 			p.Labels[label] = value
+		case isNote:
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, noted, value)
 		case isSelector:
 			if p.Spec.NodeSelector == nil {
 				p.Spec.NodeSelector = map[string]string{}

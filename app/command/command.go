@@ -18,6 +18,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
+	"github.com/kumiki-scheduler/kumiki/app/command/text"
 	"github.com/kumiki-scheduler/kumiki/bench"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/host/framework"
@@ -51,6 +52,7 @@ type Option func(*options)
 type options struct {
 	custom    []plugin.Registration
 	framework []framework.Registration
+	hooks     framework.Hooks
 }
 
 // WithPlugin adds a custom plugin. Profiles enable it by its name, as they do default plugins.
@@ -71,6 +73,35 @@ func WithFrameworkRegistration(r framework.Registration) Option {
 	return func(o *options) { o.framework = append(o.framework, r) }
 }
 
+// WithFrameworkHooks sets what the program adds to the CycleState of plugins of kube-scheduler's framework.
+func WithFrameworkHooks(h framework.Hooks) Option {
+	return func(o *options) { o.hooks = h }
+}
+
+// NewSchedulerCommand returns the command that runs the scheduler alone, under the name kube-scheduler, for programs
+// that start it as upstream's. It ends when its context does.
+func NewSchedulerCommand(with ...Option) (*cobra.Command, error) {
+	plugins, err := collect(with)
+	if err != nil {
+		return nil, err
+	}
+	return newSchedulerCommand(streams{os.Stdin, os.Stdout, os.Stderr}, kubeScheduler, plugins), nil
+}
+
+// collect returns the plugins that options add to the default ones.
+func collect(with []Option) (app.Plugins, error) {
+	var o options
+	for _, set := range with {
+		set(&o)
+	}
+	plugins, err := app.NewPlugins(o.custom...)
+	if err != nil {
+		return app.Plugins{}, err
+	}
+	plugins, err = plugins.WithFramework(o.framework...)
+	return plugins.WithFrameworkHooks(o.hooks), err
+}
+
 // Main runs the command line of this process until it ends or the process gets an interrupt, and returns the exit
 // code.
 func Main(with ...Option) int {
@@ -82,14 +113,7 @@ func Main(with ...Option) int {
 
 // Run runs a command line, of which args[0] is the name of the program, and returns the exit code.
 func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, with ...Option) int {
-	var o options
-	for _, set := range with {
-		set(&o)
-	}
-	plugins, err := app.NewPlugins(o.custom...)
-	if err == nil {
-		plugins, err = plugins.WithFramework(o.framework...)
-	}
+	plugins, err := collect(with)
 	if err != nil {
 		fmt.Fprintf(errs, "%s: %v\n", args[0], err)
 		return exitNegative
@@ -135,7 +159,7 @@ func exitCode(err error, name string, complain io.Writer) int {
 	}
 	var shown logged
 	if !errors.As(err, &shown) {
-		fmt.Fprintf(complain, "%s: %v\n", name, err)
+		fmt.Fprintf(complain, "%s: %s\n", name, text.Lines(err.Error()))
 	}
 	var usage usageError
 	var other interface{ Usage() } // of packages with commands of their own
@@ -164,8 +188,8 @@ Run it in a cluster:         kumiki scheduler --config FILE`,
 		newUpCommand(io), newSchedulerCommand(io, "scheduler", plugins), newWhyCommand(io, plugins),
 		newCaptureCommand(io, plugins),
 		newShadowCommand(io), newQueueCommand(io), newGangsCommand(io), newReplayCommand(io, plugins),
-		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io), newIncidentCommand(io, plugins),
-		newSimulateCommand(io, plugins),
+		newPauseCommand(io), newResumeCommand(io), newProfileCommand(io, plugins), newIncidentCommand(io, plugins),
+		newSimulateCommand(io, plugins), newDefragCommand(io, plugins),
 		bench.NewCommand(), newConfigCommand(io, plugins), newVersionCommand(io),
 	)
 	return root

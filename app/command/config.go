@@ -16,7 +16,8 @@ import (
 
 func newConfigCommand(io streams, plugins app.Plugins) *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "Check a configuration file, or show the effective configuration"}
-	c.AddCommand(newValidateCommand(io, plugins), newShowCommand(io, plugins), newSchemaCommand(io, plugins))
+	c.AddCommand(newValidateCommand(io, plugins), newShowCommand(io, plugins), newSchemaCommand(io, plugins),
+		newPresetCommand(io))
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -22,16 +23,17 @@ func newIncidentCommand(io streams, plugins app.Plugins) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "incident",
 		Short: "List, fetch and replay what the flight recorder kept of an incident",
-		Long: `A running kumiki keeps its last events. When an iteration of the loop is slow, no bind succeeds, a bind
-is not answered, the watch is late, a panic is contained, a node is overcommitted or the garbage collector stops the
-process, it writes a bundle, which replays on any machine.`,
+		Long: `A running kumiki keeps its last events. When the API server does not answer, the lease is lost, an
+iteration of the loop is slow, no bind succeeds, a bind is not answered, the watch is late, a panic is contained, a node
+is overcommitted or the garbage collector stops the process, it writes a bundle, which replays on any machine.`,
 		Example: `  kumiki incident list
   kumiki incident get 20261124t093000z-no-binds-1
   kumiki incident replay 20261124t093000z-no-binds-1.kumiki`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newIncidentListCommand(io), newIncidentGetCommand(io), newIncidentReplayCommand(io, plugins))
+	c.AddCommand(newIncidentListCommand(io), newIncidentGetCommand(io, plugins), newIncidentReplayCommand(io, plugins),
+		newIncidentAnonymizeCommand(io, plugins))
 	return c
 }
 
@@ -62,19 +64,21 @@ func newIncidentListCommand(io streams) *cobra.Command {
 	return c
 }
 
-func newIncidentGetCommand(io streams) *cobra.Command {
+func newIncidentGetCommand(io streams, plugins app.Plugins) *cobra.Command {
 	var find finder
 	var out output
 	var file string
-	var now bool
+	var now, anonymous bool
 	c := &cobra.Command{
 		Use:   "get ID",
 		Short: "Fetch the bundle of an incident from the running scheduler",
 		Long: `Fetch the bundle of an incident into a file. With --now instead of an ID, the scheduler writes a bundle
-of what it keeps at this moment. The bundle has the names of nodes, pods and other objects, and no secrets. You need get
-on the nonResourceURL /debug/kumiki/incidents/*.`,
+of what it keeps at this moment. The bundle has the names of nodes, pods and other objects, and no secrets; with
+--anonymous it has pseudonyms (see kumiki incident anonymize). You need get on the nonResourceURL
+/debug/kumiki/incidents/*.`,
 		Example: `  kumiki incident get 20261124t093000z-no-binds-1
-  kumiki incident get --now -f now.kumiki`,
+  kumiki incident get --now -f now.kumiki
+  kumiki incident get 20261124t093000z-no-binds-1 --anonymous`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
 			if now != (len(a) == 0) {
@@ -84,34 +88,86 @@ on the nonResourceURL /debug/kumiki/incidents/*.`,
 			if !now {
 				id = a[0]
 			}
-			return getIncident(c.Context(), io, &find, out, id, file)
+			name := file
+			if name == "" {
+				if name = id + ".kumiki"; now {
+					name = "kumiki-incident-new.kumiki"
+				}
+			}
+			if err := getIncident(c.Context(), &find, id, name, anonymous, plugins); err != nil {
+				return err
+			}
+			return showIncident(io, out, name)
 		},
 	}
 	find.addFlags(c)
 	out.addFlag(c)
+	c.Flags().BoolVar(&anonymous, "anonymous", false, "replace names by pseudonyms")
 	c.Flags().BoolVar(&now, "now", false, "write a bundle of what the scheduler keeps now")
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: ID.kumiki)")
 	return c
 }
 
-// getIncident fetches a bundle and prints its report.
-func getIncident(ctx context.Context, io streams, find *finder, out output, id, name string) error {
-	if name == "" {
-		name = "kumiki-incident-" + id + ".kumiki"
-		if id != "new" {
-			name = id + ".kumiki"
+// getIncident fetches a bundle into a file.
+func getIncident(ctx context.Context, find *finder, id, name string, anonymous bool, plugins app.Plugins) error {
+	to := name
+	if anonymous {
+		dir, err := os.MkdirTemp("", "kumiki-incident-*")
+		if err != nil {
+			return err
 		}
+		defer os.RemoveAll(dir)
+		to = filepath.Join(dir, "names.kumiki")
 	}
-	err := askIncidents(ctx, find, "/"+id, func(answer reader) error { return copyToFile(name, answer) })
-	if err != nil {
+	err := askIncidents(ctx, find, "/"+id, func(answer reader) error { return copyToFile(to, answer) })
+	if err != nil || !anonymous {
 		return err
 	}
+	return anonymize(to, name, plugins)
+}
+
+// showIncident prints the report of a bundle.
+func showIncident(io streams, out output, name string) error {
 	in, err := incidents.Read(name)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(io.Err, name)
 	return out.print(io.Out, in, func(bool) error { return text.Incident(io.Out, in) })
+}
+
+// anonymize writes a bundle with pseudonyms.
+func anonymize(from, to string, plugins app.Plugins) error {
+	return writeFile(to, func(file *os.File) error { return incidents.Anonymize(from, plugins, file) })
+}
+
+func newIncidentAnonymizeCommand(io streams, plugins app.Plugins) *cobra.Command {
+	var out output
+	var file string
+	c := &cobra.Command{
+		Use:   "anonymize FILE",
+		Short: "Replace the names in the bundle of an incident by pseudonyms",
+		Long: `Replace the names of namespaces and objects, label keys and values, taints, images and addresses in the
+bundle of an incident by pseudonyms: equal names by equal ones, in the same order. The bundle is replayed with and
+without them, and nothing is written if a decision differs. The trace, the metrics and the stacks are left out. Not
+replaced are UIDs, times, amounts, numbers, the names of Kubernetes, of profiles, plugins, resources, device drivers and
+their attributes, and CEL expressions. Look through the file before you send it to somebody else.`,
+		Example: `  kumiki incident anonymize 20261124t093000z-no-binds-1.kumiki -f anonymous.kumiki`,
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, a []string) error {
+			to := file
+			if to == "" {
+				to = "anonymous-" + filepath.Base(a[0])
+			}
+			if err := anonymize(a[0], to, plugins); err != nil {
+				return err
+			}
+			return showIncident(io, out, to)
+		},
+	}
+	out.addFlag(c)
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: anonymous-FILE)")
+	return c
 }
 
 func copyToFile(name string, from io.Reader) error {

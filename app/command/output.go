@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kumiki-scheduler/kumiki/app/command/text"
 )
 
 // formats are the values of -o.
@@ -44,18 +46,21 @@ func (o *output) Type() string { return "format" }
 func (o *output) print(w io.Writer, data any, human func(wide bool) error) error {
 	switch o.format {
 	case "json":
-		text, err := json.MarshalIndent(data, "", "    ")
+		encoded, err := json.MarshalIndent(data, "", "    ")
 		if err != nil {
 			return fmt.Errorf("writing JSON: %w", err)
 		}
-		_, err = fmt.Fprintf(w, "%s\n", text)
+		_, err = fmt.Fprintf(w, "%s\n", text.EscapeJSON(encoded))
 		return err
 	case "yaml":
-		text, err := yaml.Marshal(data)
+		encoded, err := yaml.Marshal(data)
 		if err != nil {
 			return fmt.Errorf("writing YAML: %w", err)
 		}
-		_, err = w.Write(text)
+		if !text.Prints(encoded) { // JSON is YAML, and can escape what is not printed
+			return (&output{format: "json"}).print(w, data, human)
+		}
+		_, err = w.Write(encoded)
 		return err
 	}
 	return human(o.format == "wide")

@@ -17,11 +17,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/apm"
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/apm/outside"
+	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/text"
 	"github.com/kumiki-scheduler/kumiki/bench"
 )
 
-func newProfileCommand(io streams) *cobra.Command {
+func newProfileCommand(io streams, plugins app.Plugins) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile",
 		Short: "Find what takes the CPU of a scheduler, and what it waits for",
@@ -33,9 +34,9 @@ functions and plugins use the CPU, inside the scheduling loop and outside of it,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io), newProfileWhyCommand(io),
+	c.AddCommand(newProfileRecordCommand(io), newProfileTopCommand(io, plugins), newProfileWhyCommand(io),
 		newProfilePodCommand(io), newProfileSequenceCommand(io), newProfileCompareCommand(io), bench.NewSweepCommand(),
-		newProfileExportCommand(io))
+		newProfileRegretCommand(io, plugins), newProfileExportCommand(io))
 	return c
 }
 
@@ -62,6 +63,10 @@ showed them bound. What is denied is missing in the file, with the reason.`,
 			if o.seconds < 1 || o.seconds > outside.MaxSeconds {
 				return usageError{fmt.Errorf("--seconds must be from 1 to %d, got %d", outside.MaxSeconds, o.seconds)}
 			}
+			if o.exact && o.seconds > outside.MaxExactSeconds {
+				return usageError{fmt.Errorf("with --exact, --seconds must be at most %d, got %d",
+					outside.MaxExactSeconds, o.seconds)}
+			}
 			if file == "" {
 				file = "kumiki-profile-" + time.Now().UTC().Format("20060102T150405Z") + ".kumiki"
 			}
@@ -75,6 +80,11 @@ showed them bound. What is denied is missing in the file, with the reason.`,
 	find.addAnyFlags(c)
 	c.Flags().IntVar(&o.seconds, "seconds", o.seconds, "duration of the recording")
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: kumiki-profile-TIME.kumiki)")
+	c.Flags().BoolVar(&o.exact, "exact", false, fmt.Sprintf("measure the CPU time of plugins by the clock of the "+
+		"thread at each boundary between them, which slows the scheduler, for at most %d seconds (kumiki alone)",
+		outside.MaxExactSeconds))
+	c.Flags().BoolVar(&o.decisions, "decisions", false, "record the events behind the decisions, with "+
+		"the names and requests of all pods and nodes, for the placement regret in top (kumiki alone)")
 	c.Flags().BoolVar(&o.pods, "pods", o.pods, "record the names of pods, and when they were created and bound")
 	c.Flags().StringVar(&o.audit, "audit-log", "", auditHelp)
 	return c
@@ -85,6 +95,10 @@ type recordOptions struct {
 	seconds int
 	// pods: record when pods are created and bound.
 	pods bool
+	// decisions: record what the flight recorder keeps.
+	decisions bool
+	// exact: measure the CPU time of plugins at the boundaries between them.
+	exact bool
 	// audit is the file of an audit log; empty for none.
 	audit string
 }
@@ -107,11 +121,13 @@ func recordProfile(ctx context.Context, io streams, find *finder, name string, o
 	return writeFile(name, func(file *os.File) error {
 		w := bundle.NewWriter(file)
 		w.Manifest.Tool, w.Manifest.Scheduler = "kumiki "+version, running[0].String()
-		to := outside.Options{Seconds: o.seconds, API: find.apiServer(),
+		to := outside.Options{Seconds: o.seconds, Exact: o.exact, API: find.apiServer(),
 			Progress: func(line string) { fmt.Fprintln(io.Err, line) }}
-		also := []func(*bundle.Writer) error{
-			func(w *bundle.Writer) error { return addTiming(ctx, client, w, o.audit) },
+		var also []func(*bundle.Writer) error
+		if o.decisions { // first, so that its end is that of the recording
+			also = append(also, func(w *bundle.Writer) error { return addDecisions(ctx, client, w) })
 		}
+		also = append(also, func(w *bundle.Writer) error { return addTiming(ctx, client, w, o.audit) })
 		if o.pods {
 			cfg, err := find.rest()
 			if err != nil {
@@ -159,7 +175,7 @@ func writeFile(name string, write func(*os.File) error) error {
 // orders are the values of --sort.
 var orders = []string{string(apm.ByCPU), string(apm.ByCumulative), string(apm.ByWait)}
 
-func newProfileTopCommand(io streams) *cobra.Command {
+func newProfileTopCommand(io streams, plugins app.Plugins) *cobra.Command {
 	var out output
 	order, limit := string(apm.ByCPU), 25
 	c := &cobra.Command{
@@ -168,8 +184,9 @@ func newProfileTopCommand(io streams) *cobra.Command {
 		Long: `Show the lanes, functions and plugins of a recorded profile: own and cumulative CPU time, time in
 which they were ready to run and did not, and time in which they waited, by component. The lanes and a
 residual add up to the CPU time of the process. Of kumiki also: amounts of work, the exact CPU time of
-Steps and plugins, and work without a result. A dash is a value that cannot be observed; the reason is
-below the tables.`,
+Steps and plugins, work without a result, and by how much chosen nodes score below the best ones if the
+file has the decisions (record --decisions, or the bundle of an incident). A dash is a value that cannot be
+observed; the reason is below the tables.`,
 		Example: `  kumiki profile top slow.kumiki
   kumiki profile top slow.kumiki --sort cum --limit 50
   kumiki profile top slow.kumiki -o json`,
@@ -185,6 +202,7 @@ below the tables.`,
 			if err != nil {
 				return err
 			}
+			setRegret(p, a[0], plugins)
 			for _, rows := range [][]apm.Row{p.Functions, p.Goroutines, p.Plugins} {
 				apm.Sort(rows, apm.Order(order))
 			}

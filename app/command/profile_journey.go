@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/apm/journey"
+	"github.com/kumiki-scheduler/kumiki/apm/pipeline"
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
 	"github.com/kumiki-scheduler/kumiki/app/command/text"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -29,7 +30,7 @@ const auditHelp = "audit log of the API server (a file with one JSON event a lin
 	"scheduler observed a pod"
 
 // mostJourneys is how many of the newest pods are asked for; the scheduler serves no more at once.
-const mostJourneys = 10000
+const mostJourneys = pipeline.MaxJourneys
 
 // journeySource is where the times of a pod come from.
 type journeySource struct {

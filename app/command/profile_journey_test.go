@@ -21,13 +21,17 @@ import (
 // timesOf is a record of one pod, shop/web, which was observed at a time.
 func timesOf(at record.Time) record.Timing {
 	const ms = record.Time(time.Millisecond)
-	return record.Timing{Epoch: "e", Journeys: []record.Journey{{
+	return record.Timing{Epoch: "e", Now: at + 50*ms, Wall: at + 50*ms + 90*record.Second, Journeys: []record.Journey{{
 		Pod: record.PodRef{Namespace: "shop", Name: "web", UID: "u1"}, Node: "n1", Began: at, Ended: at + 40*ms,
 		End: record.EndBound, Attempts: 1, Spans: []record.PhaseSpan{
 			{Phase: record.PhaseInbox, Start: at, Took: ms},
 			{Phase: record.PhaseUnschedulable, Start: at + ms, Took: 29 * ms, Event: "NodeAdd", Hint: "NodeResourcesFit",
 				Plugins: []string{"NodeResourcesFit", "TaintToleration"}},
 			{Phase: record.PhaseSent, Start: at + 30*ms, Took: 10 * ms, Attempt: 1}}}},
+		Evictions: []record.EvictionTiming{{For: record.PodRef{Namespace: "shop", Name: "web", UID: "u1"}, Node: "n1", Decision: 7,
+			Requested: at + 2*ms, Sent: at + 5*ms, Terminating: at + 9*ms, Gone: at + 29*ms, Victims: 2, Pods: []record.VictimTiming{
+				{Pod: record.PodRef{Namespace: "shop", Name: "low-1", UID: "v1"}, Sent: at + 5*ms, Terminating: at + 6*ms, Gone: at + 29*ms},
+				{Pod: record.PodRef{Namespace: "shop", Name: "low-2", UID: "v2"}, Sent: at + 8*ms, Terminating: at + 9*ms, Gone: at + 12*ms}}}},
 		Requests: []record.RequestTiming{{AuditID: "id1", Verb: "POST", Resource: "pods/binding", Namespace: "shop", Name: "web",
 			Start: at + 30*ms, Connect: ms, Server: 5 * ms, Status: 201}}}
 }
@@ -69,9 +73,14 @@ func TestProfileOfAPod(t *testing.T) {
 	}
 	code, out, errs := command(t, "kumiki", "profile", "pod", "shop/web", name)
 	for _, want := range []string{"Pod:        shop/web (u1)", "unschedulable", "72.5%", "NodeAdd", "NodeResourcesFit,TaintToleration",
-		"POST pods/binding", "after 40.0ms and 1 attempt", "from the commit to the observation"} {
+		"POST pods/binding", "was set by +90.00s since it started", "after 40.0ms and 1 attempt", "from the commit to the observation"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("code %d, no %q in\n%s%s", code, want, out, errs)
+		}
+	}
+	for _, want := range []string{"7 2 pods +2.0ms 3.0ms 4.0ms 20.0ms 27.0ms gone", "shop/low-2 6.0ms 1.0ms 3.0ms 10.0ms"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("no eviction %q in\n%s", want, out)
 		}
 	}
 	var r journey.Report

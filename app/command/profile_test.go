@@ -6,14 +6,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/pprof"
 	"os"
 	"path/filepath"
+	runtimepprof "runtime/pprof"
+	"runtime/trace"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,11 +26,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kumiki-scheduler/kumiki/apm"
+	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/apm/compare"
 )
 
-// profiled is a process with the endpoints of a scheduler: this one. It denies paths with a status.
-func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
+// profiled is a process with the endpoints of a scheduler: this one. It denies paths with a status, and serves others if
+// they are added.
+func profiled(t *testing.T, denied map[string]int, add ...func(*http.ServeMux)) (endpoint, ca string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	var traced atomic.Bool // the trace was recorded; metrics are sampled meanwhile
@@ -53,6 +60,9 @@ func profiled(t *testing.T, denied map[string]int) (endpoint, ca string) {
 		pprof.Trace(w, r)
 	})
 	mux.HandleFunc("/debug/pprof/allocs", pprof.Handler("allocs").ServeHTTP)
+	for _, f := range add {
+		f(mux)
+	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := denied[r.URL.Path]; code != 0 {
 			http.Error(w, "no", code)
@@ -170,6 +180,7 @@ func TestProfileIsRefusedWithAReason(t *testing.T) {
 		{at("--scheduler-ca " + ca), 2, "need --scheduler-endpoint"},
 		{at("--scheduler-endpoint " + endpoint + " --scheduler-ca " + no), 1, "reading --scheduler-ca"},
 		{at("--scheduler-endpoint 127.0.0.1:1 --scheduler-insecure"), 1, "does not answer"},
+		{at("--seconds 61 --exact"), 2, "with --exact, --seconds must be at most 60"},
 		{at("--seconds 0"), 2, "--seconds must be from 1 to"},
 		{[]string{"kumiki", "profile", "top", no}, 1, "opening the profile"},
 		{[]string{"kumiki", "profile", "top", ca}, 1, "not a bundle, or truncated"},
@@ -184,6 +195,38 @@ func TestProfileIsRefusedWithAReason(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files are left behind: %v (%v)", left, err)
+	}
+}
+
+// TestAFullDiskKeepsTheFileOfBefore: a file that cannot be written to its end is not there, and an older one of its name
+// stays as it is.
+func TestAFullDiskKeepsTheFileOfBefore(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a.kumiki")
+	full := func(file *os.File) error {
+		fmt.Fprint(file, "half")
+		disk, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer disk.Close()
+		_, err = disk.WriteString("more")
+		return err
+	}
+	for _, before := range []string{"", "before"} {
+		if before != "" {
+			if err := os.WriteFile(name, []byte(before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := writeFile(name, full)
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v", err)
+		}
+		text, _ := os.ReadFile(name)
+		if files, err := os.ReadDir(dir); err != nil || string(text) != before || len(files) != len(before)/len("before") {
+			t.Errorf("the file is %q, and the directory has %v (%v)", text, files, err)
+		}
 	}
 }
 
@@ -217,5 +260,36 @@ func TestProfilesAreCompared(t *testing.T) {
 		if code != want || out != "" {
 			t.Errorf("%s: code %d, output %q, want %d", line, code, out, want)
 		}
+	}
+}
+
+// TestTwoRecordingsAtOnce: a process has one CPU profile and one trace at a time. What is not recorded is missing with the
+// reason, and with neither there is no file.
+func TestTwoRecordingsAtOnce(t *testing.T) {
+	endpoint, ca := profiled(t, nil)
+	if err := runtimepprof.StartCPUProfile(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	defer runtimepprof.StopCPUProfile()
+	name, progress := recordOf(t, "https://"+endpoint, "--scheduler-ca", ca)
+	if !strings.Contains(progress, "no cpu-profile: another recording of the scheduler is under way") {
+		t.Errorf("progress: %s", progress)
+	}
+	b, err := bundle.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if p, _ := b.Part(bundle.CPU); !strings.Contains(p.Missing, "another recording") {
+		t.Errorf("%+v", p)
+	}
+	if err := trace.Start(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	defer trace.Stop()
+	code, _, errs := command(t, "kumiki", "profile", "record", "--seconds", "1", "-f", name+"2", "--kubeconfig",
+		kubeconfigAt(t, "http://127.0.0.1:1"), "--scheduler-endpoint", "https://"+endpoint, "--scheduler-ca", ca)
+	if _, err := os.Stat(name + "2"); code != 1 || err == nil || !strings.Contains(errs, "no CPU profile: another recording") {
+		t.Errorf("code %d, file %v: %s", code, err, errs)
 	}
 }

@@ -169,9 +169,7 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 		return f.shadow.follow(ctx, io, o)
 	}
 	wiring.View(&o)
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	wiring.Incidents(running, &o, incidents.Options{Dir: f.incidentDir, MaxFiles: incidentFiles,
+	ended := wiring.Incidents(ctx, &o, incidents.Options{Dir: f.incidentDir, MaxFiles: incidentFiles,
 		MaxBytes: f.incidentMax, Tool: "kumiki " + version})
 	if f.record != "" {
 		recorder, err := tape.Start(f.record, resolved, o.UnschedulableTimeout, tape.Options{
@@ -184,10 +182,15 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 		defer recorder.Close()
 		o.Attach = func(e *engine.Engine) []kube.Observer {
 			recorder.SetState(e.State)
+			if err := recorder.Describe(e); err != nil {
+				klog.Background().Error(err, "The recording cannot be replayed")
+			}
 			return []kube.Observer{recorder.Observe}
 		}
 	}
-	return app.Run(ctx, o)
+	err = app.Run(ctx, o)
+	ended(err)
+	return err
 }
 
 // warn reports in one line what is valid but may not be intended. Readers of JSON logs expect no other lines.

@@ -36,6 +36,13 @@ type simulation struct {
 	openb    string
 	from     string
 	change   string
+	model    string
+	recorded bool
+	shard    string
+	to       string
+	job      int
+	image    string
+	claim    string
 
 	told time.Time // of the last line of progress
 }
@@ -49,31 +56,56 @@ func newSimulateCommand(io streams, plugins app.Plugins) *cobra.Command {
 report what it did beside bounds that no scheduler can pass. The same scenario and seed give the same output on
 every machine.
 
-Compare configurations with several --profile: the differences are paired by seed. Check results with --assert, or
-with assertions in the scenario. Exit 1 if an assertion fails, 2 if a scenario or a metric is misspelled.
+Compare configurations with several --profile, each a file or a preset: the differences are paired by seed. Check
+results with --assert, or with assertions in the scenario. Exit 1 if an assertion fails, 2 if a scenario or a metric
+is misspelled.
 
-With --from, the cluster is that of kumiki capture or of a recording of kumiki scheduler --record; arrivals and ends
-are as recorded, decisions are made anew. With --change, a second run adds the nodes, workloads and events of another
-file, and the difference is reported.`,
+With --from, the cluster is that of kumiki capture, of a recording of kumiki scheduler --record (a file, a directory
+with its segments, or the name that its segments begin with), or of the bundle of an incident; arrivals and ends are as
+recorded, decisions are made anew. With --change, a second run adds the nodes, workloads and events of another file, and
+the difference is reported. With --as-recorded, the outcomes of calls and the order of everything are as recorded, the
+simulated API server computes what the calls do to pods, and every decision must be the recorded one.`,
 		Example: `  kumiki simulate examples/simulate/zone-loss.yaml
-  kumiki simulate examples/simulate/zone-loss.yaml --seeds 42-51 --profile a.yaml --profile b.yaml
+  kumiki simulate examples/simulate/zone-loss.yaml --seeds 42-51 --profile default --profile binpack
   kumiki simulate scenario.yaml --assert 'pods.pending == 0' --assert 'timeToBind.p99 < 10s'
   kumiki simulate scenario.yaml -o html > result.html
-  kumiki simulate --from monday.tape --change lose-a-zone.yaml`,
+  kumiki simulate --from monday.tape --change lose-a-zone.yaml
+  kumiki simulate --from recordings/ --as-recorded`,
 		Args: args(cobra.MaximumNArgs(1)),
-		RunE: func(_ *cobra.Command, a []string) error { return s.run(a) },
+		RunE: func(c *cobra.Command, a []string) error {
+			switch {
+			case s.recorded:
+				return s.runRecorded(a)
+			case c.Flags().Changed("job"):
+				return s.printJob(a)
+			}
+			return s.run(a)
+		},
 	}
 	f := c.Flags()
 	f.StringArrayVar(&s.profiles, "profile", nil,
-		"scheduler configuration for all schedulers of the scenario; several are compared with the first")
+		"scheduler configuration for all schedulers of the scenario, "+profileUsage+
+			"; several are compared with the first")
 	f.StringVar(&s.seeds, "seeds", "", "seeds, as 42-51 or 1,2,3 (default: those of the scenario, or 1)")
 	f.StringArrayVar(&s.asserts, "assert", nil, "assertion, as 'timeToBind.p99 < 10s'; may be given several times")
 	f.StringVarP(&s.format, "output", "o", "table", "output format: "+strings.Join(report.Formats, ", "))
 	f.StringVar(&s.philly, "philly", "", "add the jobs of this CSV file in the form of the Philly trace")
 	f.StringVar(&s.vc, "vc", "", "with --philly: the jobs of this virtual cluster alone")
 	f.StringVar(&s.openb, "openb", "", "add nodes and pods of two CSV files in the form of openb, as NODES,PODS")
-	f.StringVar(&s.from, "from", "", "simulate the cluster of a capture, or of a recording")
+	f.StringVar(&s.from, "from", "",
+		"simulate the cluster of a capture, a recording, its segments, or the bundle of an incident")
+	f.BoolVar(&s.recorded, "as-recorded", false,
+		"with --from: order and outcomes of all calls as recorded; exit 1 if a decision differs")
 	f.StringVar(&s.change, "change", "", "with --from: a scenario file with what is different in a second run")
+	f.StringVar(&s.model, "model", "", "latencies of the simulated cluster, of kumiki simulate fit")
+	c.AddCommand(newSizeCommand(io, plugins), newShrinkCommand(io, plugins), newFitCommand(io, plugins),
+		newCheckCommand(io, plugins), newMergeCommand(io))
+	f.StringVar(&s.shard, "shard", "",
+		"make each N-th run only, from I on, as I/N with I from 0; the output is for merge")
+	f.StringVar(&s.to, "to", "", "with --shard: file to write")
+	f.IntVar(&s.job, "job", 0, "print an Indexed Job with so many shards, and run nothing")
+	f.StringVar(&s.image, "image", "", "with --job: image whose entry is kumiki")
+	f.StringVar(&s.claim, "claim", "", "with --job: PersistentVolumeClaim for the results")
 	return c
 }
 
@@ -94,6 +126,15 @@ func (s *simulation) run(a []string) error {
 		return usageError{err}
 	}
 	base := variants[0].file
+	if s.model != "" {
+		model, err := readModel(s.model)
+		if err != nil {
+			return usageError{err}
+		}
+		for _, v := range variants {
+			v.file.Model = *model
+		}
+	}
 	if s.seeds == "" {
 		s.seeds = base.Seeds
 	}
@@ -105,11 +146,25 @@ func (s *simulation) run(a []string) error {
 	if err != nil {
 		return usageError{err}
 	}
+	part := report.Shard{Of: 1}
+	if s.shard != "" {
+		if part.Index, part.Of, err = parseShard(s.shard); err == nil {
+			part.Input, err = s.digest(a)
+		}
+		if err != nil {
+			return usageError{err}
+		}
+	} else if s.to != "" {
+		return usageError{errors.New("--to needs --shard")}
+	}
 	var results []sim.Result
 	var names []string
-	for _, v := range variants {
+	for i, v := range variants {
 		names = append(names, v.name)
-		for _, seed := range seeds {
+		for k, seed := range seeds {
+			if !part.Has(i*len(seeds) + k) {
+				continue
+			}
 			result, err := s.simulate(v, seed, len(results)+1, len(variants)*len(seeds))
 			if err != nil {
 				return err
@@ -117,23 +172,22 @@ func (s *simulation) run(a []string) error {
 			results = append(results, result)
 		}
 	}
-	out := report.New(base.Name, names, seeds, results)
+	failed := []report.Failure{}
 	for i := range results {
 		for _, check := range checks {
 			if err := check.Check(&results[i]); err != nil {
-				out.Failed = append(out.Failed, report.Failure{Profile: results[i].Profile, Seed: results[i].Seed,
+				failed = append(failed, report.Failure{Profile: results[i].Profile, Seed: results[i].Seed,
 					What: err.Error()})
 			}
 		}
 	}
-	if err := out.Write(s.io.Out, s.format); err != nil {
-		return err
+	if s.shard != "" {
+		part.Scenario, part.Profiles, part.Seeds, part.Results, part.Failed = base.Name, names, seeds, results, failed
+		return s.writeShard(&part)
 	}
-	if n := len(out.Failed); n > 0 {
-		return fmt.Errorf("simulate: %d assertions failed; the first, in %s with seed %d: %s", n, out.Failed[0].Profile,
-			out.Failed[0].Seed, out.Failed[0].What)
-	}
-	return nil
+	out := report.New(base.Name, names, seeds, results)
+	out.Failed = failed
+	return finishReport(s.io, out, s.format)
 }
 
 // variants returns the columns of the report.
@@ -151,6 +205,9 @@ func (s *simulation) variants(a []string) ([]variant, error) {
 			return nil, err
 		}
 		dir = filepath.Dir(a[0])
+	}
+	for _, why := range file.Skipped {
+		fmt.Fprintf(s.io.Err, "note: %s\n", why)
 	}
 	if err := s.addTraces(file); err != nil {
 		return nil, err
@@ -193,6 +250,9 @@ func readScenario(path string) (*scenario.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s:\n%w", path, err)
 	}
+	if err := f.OpenTraces(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("simulate %s: %w", path, err)
+	}
 	if f.Name == "" {
 		f.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
@@ -214,14 +274,13 @@ func (s *simulation) addTraces(f *scenario.File) error {
 	if s.from == "" {
 		return nil
 	}
-	in, err := os.Open(s.from)
+	names, err := tape.Files(s.from)
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}
-	defer in.Close()
 	c := &scenario.Capture{}
-	if err := tape.Events(in, c.Add); err != nil {
-		return fmt.Errorf("--from %s: %w", s.from, err)
+	if err := tape.Events(names, s.plugins, c.Add); err != nil {
+		return fmt.Errorf("--from %w", err)
 	}
 	f.Name = filepath.Base(s.from)
 	f.Traces = append(f.Traces, c)
@@ -378,22 +437,12 @@ func (s *simulation) start(v variant, seed uint64) (*scenario.Run, error) {
 
 // configuration reads the configuration of a scheduler.
 func (s *simulation) configuration(v variant, e scenario.Scheduler) (config.Resolved, error) {
-	path := v.config
-	if path == "" && e.Config != "" {
-		path = e.Config
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(v.dir, path)
-		}
+	if v.config != "" || e.Config == "" {
+		return profileConfig(s.plugins, v.config)
 	}
-	if path == "" {
-		return s.plugins.DefaultConfig(), nil
+	path := e.Config
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(v.dir, path)
 	}
-	c, err := s.plugins.ReadConfig(path)
-	if err == nil && len(c.Extenders) > 0 {
-		err = errors.New("a simulation calls no extenders")
-	}
-	if err != nil {
-		return c, fmt.Errorf("configuration %s: %w", path, err)
-	}
-	return c, nil
+	return simulatedConfig(s.plugins, path)
 }

@@ -46,7 +46,7 @@ func write(t *testing.T, name, text string) string {
 
 // TestSimulateExamples: the examples run, and their assertions hold, under each of their seeds.
 func TestSimulateExamples(t *testing.T) {
-	for _, name := range []string{"zone-loss.yaml", "two-schedulers.yaml"} {
+	for _, name := range []string{"zone-loss.yaml", "two-schedulers.yaml", "database.yaml"} {
 		code, out, errs := simulate(examples + name)
 		if code != exitOK || !strings.Contains(out, "pods.bound") {
 			t.Errorf("%s: exit %d\n%s\n%s", name, code, out, errs)

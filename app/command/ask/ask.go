@@ -131,7 +131,17 @@ func (e *StatusError) Error() string {
 		return fmt.Sprintf("the scheduler does not serve %s (404): is its configuration enableProfiling: false?",
 			e.Path)
 	}
+	if e.busy() {
+		return "another recording of the scheduler is under way, and a process has one at a time: try again when it " +
+			"has ended (" + strings.TrimSpace(e.Message) + ")"
+	}
 	return fmt.Sprintf("the scheduler answered %d to %s: %s", e.Code, e.Path, strings.TrimSpace(e.Message))
+}
+
+// busy reports whether the scheduler refused a profile or a trace because it is recording one (net/http/pprof).
+func (e *StatusError) busy() bool {
+	return e.Code == http.StatusInternalServerError && strings.Contains(e.Message, "Could not enable") &&
+		strings.Contains(e.Message, "already")
 }
 
 // Fetch returns the answer to a GET of a path that kube-scheduler serves too, such as /metrics, with a query. The error

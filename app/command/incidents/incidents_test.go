@@ -44,6 +44,7 @@ type cluster struct {
 	intake *convert.Intake
 	now    record.Time
 	pods   int
+	server incident.Server
 }
 
 func newCluster(t *testing.T, o Options) *cluster {
@@ -55,7 +56,7 @@ func newCluster(t *testing.T, o Options) *cluster {
 	}
 	cfg.UnschedulableTimeout = record.Time(o.Timeout)
 	c := &cluster{t: t, engine: engine.New(cfg), intake: convert.NewIntake(), now: record.Second}
-	c.flight = incident.NewFlight(c.engine.State, incident.DefaultLimits)
+	c.flight = incident.NewFlight(c.engine.State, incident.DefaultLimits, func() incident.Server { return c.server })
 	c.store = New(c.flight, o)
 	return c
 }
@@ -380,6 +381,65 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// runUntil runs a store, lets something happen and ends it.
+func runUntil(s *Store, happens func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	happens()
+	stop()
+	running.Wait()
+}
+
+func causes(list record.Incidents) string {
+	var all []string
+	for _, in := range list.Incidents {
+		all = append(all, in.Cause)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestALostLeaseIsWrittenBeforeTheEnd: the API server answers no request, and so the leader loses its lease. What was
+// found is written before the process ends, and the next process finds it. Within ten minutes it writes no second
+// bundle of a cause.
+func TestALostLeaseIsWrittenBeforeTheEnd(t *testing.T) {
+	o := Options{Dir: t.TempDir(), MaxFiles: 10, MaxBytes: 1 << 30}
+	c := newCluster(t, o)
+	c.now = record.Time(time.Now().UnixNano())
+	runUntil(c.store, func() {
+		c.run(5, "p", false)
+		c.server = incident.Server{Since: c.now, Requests: 2, Oldest: "PUT /leases/a", Leads: true, Renewed: c.now}
+		c.run(8, "q", true)
+		c.store.LeaseLost()
+	})
+	next := newCluster(t, o)
+	list := next.store.List()
+	if got := causes(list); got != "api-unanswered lease-lost" && got != "lease-lost api-unanswered" {
+		t.Fatalf("the next process finds %q", got)
+	}
+	for _, in := range list.Incidents {
+		if !strings.Contains(in.Detail, "2 requests without an answer, the oldest under way PUT /leases/a") {
+			t.Errorf("%s is about %q", in.Cause, in.Detail)
+		}
+		if r, err := Replay(in.File, app.Plugins{}, in); err != nil || r.Different > 0 || r.Events != in.Events {
+			t.Errorf("%s: replayed %+v, %v", in.Cause, r, err)
+		}
+	}
+	runUntil(next.store, next.store.LeaseLost)
+	if got := len(next.store.List().Incidents); got != 2 {
+		t.Errorf("after a second lost lease, %d bundles", got)
+	}
+}
+
+// TestNothingIsWrittenForAnEndWithoutADirectory: memory ends with the process.
+func TestNothingIsWrittenForAnEndWithoutADirectory(t *testing.T) {
+	c := newCluster(t, Options{})
+	runUntil(c.store, c.store.LeaseLost)
+	if list := c.store.List().Incidents; len(list) > 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // TestServed: the list and the bundles are served; names that are none are not looked up.
 func TestServed(t *testing.T) {
 	c := newCluster(t, Options{Dir: t.TempDir(), MaxFiles: 10, MaxBytes: 1 << 30})
@@ -401,6 +461,13 @@ func TestServed(t *testing.T) {
 		if code, _ := get("GET", Path+"/"+id); code != http.StatusNotFound {
 			t.Errorf("%s: %d", id, code)
 		}
+	}
+	outside := filepath.Join(filepath.Dir(c.store.opts.Dir), "outside"+extension)
+	if err := os.WriteFile(outside, []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := c.store.Open("../outside"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a file outside of the directory: %v, %v", content, err)
 	}
 	if code, _ := get("POST", Path); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", code)

@@ -3,6 +3,8 @@
 package incidents
 
 import (
+	"fmt"
+
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -34,5 +36,8 @@ func Replay(name string, plugins app.Plugins, in record.Incident) (record.Incide
 		}
 		return nil
 	})
+	if err == nil && out.Events != in.Events {
+		err = fmt.Errorf("%s: the recording has %d events, and the report counts %d", name, out.Events, in.Events)
+	}
 	return out, err
 }

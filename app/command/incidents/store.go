@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/answers"
 	"github.com/kumiki-scheduler/kumiki/kube/incident"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -41,6 +43,7 @@ type Options struct {
 	// Config and Timeout are what the engine was made with, Tool the program and its version, Scheduler its identity.
 	Config          config.Resolved
 	Timeout         time.Duration
+	Hosted          *answers.Host // the plugins of kube-scheduler's framework that the engine has; nil for none
 	Tool, Scheduler string
 	// Count is called for each incident; may be nil.
 	Count func(incident.Cause)
@@ -54,6 +57,8 @@ type Store struct {
 	flight *incident.Flight
 	quota  incident.Quota
 	trace  *goTrace
+	create func() (*os.File, error) // makes a file that is renamed when it is complete
+	lost   atomic.Bool              // the process ends because it lost its lease
 
 	writing sync.Mutex // one bundle at a time: encoding sorts the State
 
@@ -70,25 +75,63 @@ type kept struct {
 
 // New returns a store of what a flight recorder finds.
 func New(f *incident.Flight, o Options) *Store {
-	s := &Store{opts: o, flight: f, quota: incident.Quota{Period: incident.QuotaPeriod}, trace: &goTrace{}}
+	s := &Store{opts: o, flight: f, quota: incident.Quota{Period: incident.QuotaPeriod}, trace: &goTrace{},
+		create: func() (*os.File, error) { return os.CreateTemp(o.Dir, unfinished+"*") }}
 	s.readDir()
 	return s
 }
 
-// Run writes bundles until ctx ends.
+// Run writes bundles until ctx ends, and then those of what was found before.
 func (s *Store) Run(ctx context.Context) {
 	s.trace.start()
 	defer s.trace.stop()
 	for {
 		select {
 		case <-ctx.Done():
+			s.end(context.WithoutCancel(ctx))
 			return
 		case f := <-s.flight.Found():
-			s.count(f.Cause)
-			if s.quota.Allow(f) {
-				s.Write(ctx, f)
-			}
+			s.found(ctx, f)
 		}
+	}
+}
+
+func (s *Store) found(ctx context.Context, f incident.Finding) {
+	s.count(f.Cause)
+	if s.quota.Allow(f) {
+		s.Write(ctx, f)
+	}
+}
+
+// LeaseLost notes that the process ends because it lost its lease. It must be called after the loop has ended, and
+// before the context of Run ends.
+func (s *Store) LeaseLost() { s.lost.Store(true) }
+
+// end handles the last findings of a process. Without a directory nothing would be left of a bundle, so that the log
+// has a lost lease alone.
+func (s *Store) end(ctx context.Context) {
+	var lost incident.Finding
+	if s.lost.Load() {
+		lost = s.flight.Lost(record.Time(time.Now().UnixNano()))
+	}
+	if s.opts.Dir == "" {
+		if lost.Cause != "" {
+			klog.FromContext(ctx).WithName("incidents").Info("Incident: there is no bundle, since no --incident-dir "+
+				"outlasts the process", "cause", lost.Cause, "detail", lost.Detail, "took", lost.Took)
+		}
+		return
+	}
+	for {
+		select {
+		case f := <-s.flight.Found():
+			s.found(ctx, f)
+			continue
+		default:
+		}
+		break
+	}
+	if lost.Cause != "" {
+		s.found(ctx, lost)
 	}
 }
 
@@ -134,9 +177,18 @@ var plainID = regexp.MustCompile(`^[0-9]{8}t[0-9]{6}z-[a-z-]{1,32}-[0-9]{1,9}$`)
 func (s *Store) id(f incident.Finding) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.made++
 	at := time.Unix(0, int64(f.At)).UTC().Format("20060102t150405z")
-	return fmt.Sprintf("%s-%s-%d", at, f.Cause, s.made)
+	for {
+		s.made++
+		id := fmt.Sprintf("%s-%s-%d", at, f.Cause, s.made)
+		if s.opts.Dir == "" {
+			return id
+		}
+		// A former process may have written one in the same second, and the clock may have been set back.
+		if _, err := os.Lstat(filepath.Join(s.opts.Dir, id+extension)); err != nil {
+			return id
+		}
+	}
 }
 
 // keep keeps a bundle in the directory, and in memory if it is small enough.
@@ -168,21 +220,25 @@ func (s *Store) keep(in *record.Incident, data []byte) error {
 
 const extension = ".kumiki"
 
-// save writes a file that appears with its whole content or not at all, after it has removed the oldest ones.
+// unfinished is how the names of files begin that are being written.
+const unfinished = ".incident-"
+
+// save writes a file that appears with its whole content or not at all. The oldest ones are removed only then: a disk
+// that is full costs the new one alone.
 func (s *Store) save(name string, data []byte) error {
 	if int64(len(data)) > s.opts.MaxBytes {
 		return fmt.Errorf("%d bytes are more than the %d of the directory", len(data), s.opts.MaxBytes)
 	}
-	if err := s.prune(s.opts.MaxFiles-1, s.opts.MaxBytes-int64(len(data))); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(s.opts.Dir, ".incident-*")
+	file, err := s.create()
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
 	if closed := file.Close(); err == nil {
 		err = closed
+	}
+	if err == nil {
+		err = s.prune(s.opts.MaxFiles-1, s.opts.MaxBytes-int64(len(data)))
 	}
 	if err == nil {
 		err = os.Rename(file.Name(), name)
@@ -229,11 +285,30 @@ func (s *Store) prune(files int, size int64) error {
 	return nil
 }
 
+// abandoned is how old a file that is being written must be to be that of a process that ended meanwhile.
+const abandoned = 10 * time.Minute
+
+// sweep removes files that a former process did not finish.
+func (s *Store) sweep() {
+	entries, err := os.ReadDir(s.opts.Dir)
+	if err != nil {
+		return // readDir reports it
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), unfinished) || time.Since(info.ModTime()) < abandoned {
+			continue
+		}
+		os.Remove(filepath.Join(s.opts.Dir, e.Name())) // it stays until the next start
+	}
+}
+
 // readDir lists the bundles of former processes.
 func (s *Store) readDir() {
 	if s.opts.Dir == "" {
 		return
 	}
+	s.sweep()
 	names, sizes, err := s.bundles()
 	if err != nil {
 		klog.Background().Error(err, "Incidents of former processes cannot be listed", "dir", s.opts.Dir)
@@ -246,6 +321,7 @@ func (s *Store) readDir() {
 		}
 		in.ID, in.File, in.Size = id, file, sizes[i]
 		s.list = append(s.list, in)
+		s.quota.Note(incident.Cause(in.Cause), record.Time(in.At.UnixNano()))
 	}
 }
 

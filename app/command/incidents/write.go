@@ -15,6 +15,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
+	"github.com/kumiki-scheduler/kumiki/kube/incident"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -48,14 +49,32 @@ func (s *Store) bundle(to io.Writer, in *record.Incident) error {
 			return err
 		}
 	}
-	if err := add(w, part(bundle.Recording, "kube/incident"), func(out io.Writer) error {
-		return tape.WriteCut(out, s.opts.Config, s.opts.Timeout, &cut)
+	if err := s.addRecording(w, &cut); err != nil {
+		return err
+	}
+	w.Manifest.Ended = time.Now()
+	return w.Close()
+}
+
+func (s *Store) addRecording(w *bundle.Writer, cut *incident.Cut) error {
+	if err := w.AddFunc(part(bundle.Recording, "kube/incident"), func(out io.Writer) error {
+		return tape.WriteCut(out, s.opts.Config, s.opts.Timeout, s.opts.Hosted, cut)
 	}); err != nil {
 		return err
 	}
-	if err := add(w, part(bundle.Digests, "kube/incident"), func(out io.Writer) error {
-		return tape.WriteDigests(out, &cut)
-	}); err != nil {
+	return w.AddFunc(part(bundle.Digests, "kube/incident"), func(out io.Writer) error {
+		return tape.WriteDigests(out, cut)
+	})
+}
+
+// writeRecording writes a bundle with what is kept now, and nothing else. Its parts have the time of the cut.
+func (s *Store) writeRecording(to io.Writer) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	w := bundle.NewWriter(to)
+	w.Manifest.Tool, w.Manifest.Scheduler, w.Manifest.Began = s.opts.Tool, s.opts.Scheduler, time.Now()
+	cut := s.flight.Cut()
+	if err := s.addRecording(w, &cut); err != nil {
 		return err
 	}
 	w.Manifest.Ended = time.Now()
@@ -65,15 +84,6 @@ func (s *Store) bundle(to io.Writer, in *record.Incident) error {
 func part(kind bundle.Kind, source string) bundle.Part {
 	now := time.Now()
 	return bundle.Part{Kind: kind, Source: source, Began: now, Ended: now}
-}
-
-// add writes a part as it is made, so that it is not in memory as a whole.
-func add(w *bundle.Writer, p bundle.Part, write func(io.Writer) error) error {
-	from, to := io.Pipe()
-	go func() { to.CloseWithError(write(to)) }()
-	err := w.Add(p, from)
-	from.CloseWithError(err) // ends the goroutine
-	return err
 }
 
 // addOptional writes a part that may be missing.
@@ -115,10 +125,36 @@ func Read(name string) (in record.Incident, err error) {
 		return in, fmt.Errorf("%s is not the bundle of an incident: %w", name, err)
 	}
 	defer content.Close()
-	if err := json.NewDecoder(content).Decode(&in); err != nil {
+	text, err := io.ReadAll(io.LimitReader(content, maxReport+1))
+	if err != nil {
 		return in, fmt.Errorf("reading the report in %s: %w", name, err)
 	}
+	if in, err = parse(text); err != nil {
+		return record.Incident{}, fmt.Errorf("reading the report in %s: %w", name, err)
+	}
 	return in, nil
+}
+
+// maxReport bounds a report. The event in hand is the largest part of it.
+const maxReport = 4 << 20
+
+// parse reads a report, which another machine may have written.
+func parse(text []byte) (in record.Incident, err error) {
+	if len(text) > maxReport {
+		return in, fmt.Errorf("it has more than %d bytes", maxReport)
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return in, err
+	}
+	switch {
+	case !plainID.MatchString(in.ID):
+		err = fmt.Errorf("%q is not the ID of an incident", in.ID)
+	case in.Events < 0 || in.Before < 0 || in.Before+in.Events < 0:
+		err = fmt.Errorf("it counts %d events after %d", in.Events, in.Before)
+	case in.Took < 0 || in.Wrote < 0 || in.Size < 0:
+		err = fmt.Errorf("a duration or size is negative: %s, %s, %d", in.Took, in.Wrote, in.Size)
+	}
+	return in, err
 }
 
 // goTrace is the flight recorder of the Go runtime, of which a process has one.

@@ -28,6 +28,9 @@ func Keep(path string, plugins app.Plugins, c config.Resolved, at time.Time, eve
 		return 0, 0, err
 	}
 	e := engine.New(cfg)
+	if err := r.Describe(e); err != nil {
+		return 0, 0, errors.Join(err, r.Close())
+	}
 	tell := func(ev engine.Event) {
 		effects := e.Step(ev)
 		r.Observe(ev, effects)

@@ -19,6 +19,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/answers"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
 	"github.com/kumiki-scheduler/kumiki/kube/incident"
@@ -33,6 +34,8 @@ type Step struct {
 	EventLine []byte
 	Then, Now [][]byte
 	Effects   []engine.Effect // as now
+	// NewConfig makes the configuration of the engine again, with plugins of its own.
+	NewConfig func() (engine.Config, error)
 	// resumed is set if the engine began with a State.
 	resumed bool
 	// digest compares the effects if the recording has their digests alone: Then has no effects then.
@@ -77,12 +80,31 @@ func Play(in io.Reader, plugins app.Plugins, f func(*engine.Engine, Step) error)
 // with the second file.
 func PlayFiles(names []string, plugins app.Plugins, note func(string), f func(*engine.Engine, Step) error) error {
 	p := player{plugins: plugins, f: f, note: note}
+	return p.files(names)
+}
+
+func (p *player) files(names []string) error {
 	for _, name := range names {
 		if err := p.file(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// Between stands between a recording and its engine: it may give the engine other events than the recorded ones.
+type Between interface {
+	// Begin is called with a new engine, and with the State that it was resumed from; nil for none.
+	Begin(*engine.Engine, *engine.State)
+	// Step is called for each event, and returns the effects of the engine that Begin was called with.
+	Step(engine.Event) []engine.Effect
+}
+
+// PlayThrough is PlayFiles with something between the recording and the engine.
+func PlayThrough(names []string, plugins app.Plugins, between Between, note func(string),
+	f func(*engine.Engine, Step) error) error {
+	p := player{plugins: plugins, f: f, note: note, between: between}
+	return p.files(names)
 }
 
 // Files returns the files of a recording: a name is a file, a directory with the segments of one recording, or the
@@ -146,12 +168,15 @@ type player struct {
 	plugins app.Plugins
 	note    func(string)
 	f       func(*engine.Engine, Step) error
+	between Between // nil for none
 
 	engine  *engine.Engine
-	foreign *recording.Foreign // answers in place of foreign code; nil if there is none
+	foreign *recording.Foreign // answers in place of extenders; nil if there are none
+	hosted  *answers.Recorded  // answers in place of plugins of kube-scheduler's framework; nil if there are none
 	reader  *recording.Reader
 	resumed bool // the engine began with a State
 	events  int  // of the engine so far
+	header  []byte
 
 	digests  *bufio.Reader // of effects, if the file is a bundle
 	digester incident.Digester
@@ -163,11 +188,10 @@ func (p *player) file(name string) error {
 		return err
 	}
 	defer file.Close()
-	magic := make([]byte, len(zipMagic))
-	if n, _ := file.ReadAt(magic, 0); n < len(magic) || string(magic) != zipMagic {
-		return p.play(file)
+	if isBundle(file) {
+		return p.bundle(name)
 	}
-	return p.bundle(name)
+	return p.play(file)
 }
 
 // zipMagic is how a bundle begins.
@@ -201,18 +225,46 @@ func (p *player) bundle(name string) error {
 	return nil
 }
 
+// maxLine bounds a line. The longest is that of a State, with some 200 bytes for each pod.
+const maxLine = 512 << 20
+
+// readLine is ReadBytes for a line that has a limit: a small bundle can contain a large one.
+func readLine(lines *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := lines.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			return nil, fmt.Errorf("it has more than %d bytes", maxLine)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
 // play plays one file.
 func (p *player) play(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 1<<20)
+	header, err := readLine(lines)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the recording: %w", err)
+	}
+	p.header = header
 	first, err := p.begin(lines)
 	if err != nil {
 		return err
 	}
 	var step *Step
 	for at := first; ; at++ {
-		raw, err := lines.ReadBytes('\n')
-		if err != nil { // a last line without an end was truncated by a crash
+		raw, err := readLine(lines)
+		if errors.Is(err, io.EOF) { // a last line without an end was truncated by a crash
+			if len(raw) > 0 && p.hosted != nil {
+				return nil // it may be that of the answers
+			}
 			return p.step(step)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", at, err)
 		}
 		raw = bytes.TrimSuffix(raw, []byte("\n"))
 		ev, isEvent, err := p.reader.Event(raw)
@@ -224,7 +276,7 @@ func (p *player) play(in io.Reader) error {
 				return err
 			}
 			p.events++
-			step = &Step{Number: p.events, Event: ev, EventLine: raw, resumed: p.resumed}
+			step = &Step{Number: p.events, Event: ev, EventLine: raw, NewConfig: p.newConfig, resumed: p.resumed}
 		case step == nil:
 			return fmt.Errorf("line %d: an effect before the first event", at)
 		default:
@@ -238,14 +290,24 @@ func (p *player) step(s *Step) error {
 	if s == nil {
 		return nil
 	}
-	answers, err := recording.Answers(s.Then)
+	heard, err := recording.Answers(s.Then)
 	if err != nil {
 		return fmt.Errorf("event %d: %w", s.Number, err)
 	}
 	if p.foreign != nil {
-		p.foreign.SetAnswers(answers)
+		p.foreign.SetAnswers(heard.Answers)
 	}
-	s.Effects = p.engine.Step(s.Event)
+	if p.hosted != nil {
+		p.hosted.Set(heard.Hosted)
+	}
+	if p.between != nil {
+		s.Effects = p.between.Step(s.Event)
+	} else {
+		s.Effects = p.engine.Step(s.Event)
+	}
+	if p.hosted != nil && p.hosted.Err() != nil {
+		return fmt.Errorf("event %d: %w", s.Number, p.hosted.Err())
+	}
 	if p.digests != nil {
 		var want [8]byte
 		if _, err := io.ReadFull(p.digests, want[:]); err != nil {
@@ -264,7 +326,11 @@ func (p *player) step(s *Step) error {
 // begin makes the engine with which a file begins, unless the one of the file before goes on, and returns the number of
 // the first line of its events.
 func (p *player) begin(lines *bufio.Reader) (first int, err error) {
-	h, cfg, foreign, err := readHeader(lines, p.plugins)
+	h, err := readHeader(p.header)
+	if err != nil {
+		return 0, err
+	}
+	cfg, foreign, hosted, err := h.configuration(p.plugins)
 	if err != nil {
 		return 0, err
 	}
@@ -281,31 +347,43 @@ func (p *player) begin(lines *bufio.Reader) (first int, err error) {
 		p.note(fmt.Sprintf("segment %d begins after event %d, and the one before ends with event %d: it is played "+
 			"from its state", h.Segment, h.Before, p.events))
 	}
-	p.foreign, p.reader, p.events, p.resumed = foreign, recording.NewReader(), h.Before, h.Kumiki == formatFromState
+	p.foreign, p.hosted, p.reader = foreign, hosted, recording.NewReader()
+	p.events, p.resumed = h.Before, h.Kumiki == formatFromState
 	if h.Kumiki == formatFromStart {
 		p.engine = engine.New(cfg)
+		p.begun(nil)
 		return 2, nil
 	}
-	p.engine, first, err = resume(lines, p.reader, cfg)
-	return first, err
+	st, first, err := readState(lines, p.reader, &cfg)
+	if err != nil {
+		return 0, err
+	}
+	if p.engine, err = engine.Resume(cfg, *st); err != nil {
+		return 0, fmt.Errorf("line %d: %w", first-1, err)
+	}
+	p.begun(st)
+	return first, nil
 }
 
-// resume makes an engine from the State with which a file begins.
-func resume(lines *bufio.Reader, reader *recording.Reader, cfg engine.Config) (e *engine.Engine, first int, err error) {
+func (p *player) begun(st *engine.State) {
+	if p.between != nil {
+		p.between.Begin(p.engine, st)
+	}
+}
+
+// readState reads the State with which a file begins, and returns the number of the first line after it.
+func readState(lines *bufio.Reader, reader *recording.Reader, cfg *engine.Config) (*engine.State, int, error) {
 	for at := 2; ; at++ {
-		raw, err := lines.ReadBytes('\n')
+		raw, err := readLine(lines)
 		if err != nil {
-			return nil, 0, fmt.Errorf("line %d: the recording ends before the state with which it begins", at)
+			return nil, 0, fmt.Errorf("line %d: the recording ends before the state with which it begins (%w)", at, err)
 		}
-		st, err := reader.State(raw, &cfg)
-		if err == nil && st != nil {
-			e, err = engine.Resume(cfg, *st)
-		}
+		st, err := reader.State(raw, cfg)
 		if err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", at, err)
 		}
 		if st != nil {
-			return e, at + 1, nil
+			return st, at + 1, nil
 		}
 	}
 }
@@ -313,9 +391,9 @@ func resume(lines *bufio.Reader, reader *recording.Reader, cfg engine.Config) (e
 // skipState reads over the State with which a file begins.
 func skipState(lines *bufio.Reader) (first int, err error) {
 	for at := 2; ; at++ {
-		raw, err := lines.ReadBytes('\n')
+		raw, err := readLine(lines)
 		if err != nil {
-			return 0, fmt.Errorf("line %d: the recording ends before the state with which it begins", at)
+			return 0, fmt.Errorf("line %d: the recording ends before the state with which it begins (%w)", at, err)
 		}
 		if bytes.HasPrefix(raw, []byte(`{"state":`)) {
 			return at + 1, nil
@@ -323,40 +401,62 @@ func skipState(lines *bufio.Reader) (first int, err error) {
 	}
 }
 
-// readHeader reads the first line, and makes the configuration that it describes.
-func readHeader(lines *bufio.Reader, plugins app.Plugins) (
-	h header, cfg engine.Config, foreign *recording.Foreign, err error) {
-	first, err := lines.ReadBytes('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return h, cfg, nil, fmt.Errorf("reading the recording: %w", err)
+// newConfig makes the configuration of the engine again, with plugins of its own.
+func (p *player) newConfig() (engine.Config, error) {
+	h, err := readHeader(p.header)
+	if err != nil {
+		return engine.Config{}, err
 	}
+	cfg, _, _, err := h.configuration(p.plugins)
+	return cfg, err
+}
+
+// readHeader parses the first line.
+func readHeader(first []byte) (h header, err error) {
 	h.Features = config.DefaultFeatures()
 	if err := json.Unmarshal(first, &h); err != nil || h.Kumiki != formatFromStart && h.Kumiki != formatFromState ||
 		h.Config == nil {
-		return h, cfg, nil, fmt.Errorf("not a recording: the first line does not say %q or %q", formatFromStart,
-			formatFromState)
+		return h, fmt.Errorf("not a recording: the first line does not say %q or %q", formatFromStart, formatFromState)
+	}
+	return h, nil
+}
+
+// configuration makes the configuration that the first line describes, and what answers in place of extenders and of
+// plugins of kube-scheduler's framework; nil if there are none.
+func (h *header) configuration(plugins app.Plugins) (cfg engine.Config, foreign *recording.Foreign,
+	hosted *answers.Recorded, err error) {
+	if h.Hosted != nil {
+		hosted = answers.NewRecorded(*h.Hosted)
+	}
+	had := plugins
+	if plugins, err = plugins.WithRecorded(hosted); err != nil {
+		return cfg, nil, nil, err
 	}
 	if missing := plugins.Missing(h.Config); len(missing) > 0 {
-		return h, cfg, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: "+
+		if len(had.Missing(h.Config)) == 0 {
+			return cfg, nil, nil, fmt.Errorf("the recording has no answers of plugins of kube-scheduler's framework, "+
+				"so it cannot be replayed: %s", strings.Join(missing, ", "))
+		}
+		return cfg, nil, nil, fmt.Errorf("the recording was made with custom plugins that this program does not have: "+
 			"%s; replay it with the program that recorded it", strings.Join(missing, ", "))
 	}
 	text, err := json.Marshal(h.Config)
 	if err != nil {
-		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return cfg, nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	plugins = plugins.With(h.Features)
 	resolved, err := plugins.ParseConfig(text)
 	if err != nil {
-		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return cfg, nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg, err = plugins.EngineConfig(resolved)
 	if err != nil {
-		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return cfg, nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
 	cfg.UnschedulableTimeout = record.Time(h.UnschedulableTimeout)
 	foreign, err = app.Replayed(context.Background(), resolved, &cfg)
 	if err != nil {
-		return h, cfg, nil, fmt.Errorf("reading the recording's configuration: %w", err)
+		return cfg, nil, nil, fmt.Errorf("reading the recording's configuration: %w", err)
 	}
-	return h, cfg, foreign, nil
+	return cfg, foreign, hosted, nil
 }

@@ -3,16 +3,19 @@
 package tape
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/answers"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
 )
@@ -36,6 +39,8 @@ type header struct {
 	// are 0 in a recording of one file.
 	Segment int `json:"segment,omitempty"`
 	Before  int `json:"before,omitempty"`
+	// Hosted describes the plugins of kube-scheduler's framework whose answers the recording has; nil for none.
+	Hosted *answers.Host `json:"hosted,omitempty"`
 	// Digests is set if the recording has no effects but answers of foreign code, because the bundle that it is in has
 	// their digests.
 	Digests bool `json:"digests,omitempty"`
@@ -72,6 +77,7 @@ type Recorder struct {
 	first   header // of the first file
 	out     *writer
 	line    []byte // encoded, and not handed over
+	began   int    // bytes of the first line, before it is handed over
 	left    int64  // bytes up to the size limit of the file
 	events  int
 	flushed time.Time
@@ -143,6 +149,7 @@ func start(path, format string, c config.Resolved, timeout time.Duration, o Opti
 	}
 	r.out = newWriter(r, file)
 	r.write(first)
+	r.began = len(r.line)
 	return r, nil
 }
 
@@ -162,6 +169,52 @@ func (r *Recorder) header(format string, before int) ([]byte, error) {
 
 // SetState sets Options.State, for an engine that is made after the recording.
 func (r *Recorder) SetState(state func() engine.State) { r.opts.State = state }
+
+// Describe must be called before the first Observe if the engine has plugins of kube-scheduler's framework: the
+// recording begins with what describes them.
+func (r *Recorder) Describe(e *engine.Engine) error {
+	if r.done || r.events > 0 || !r.first.describe(HostedBy(e)) {
+		return nil
+	}
+	format := formatFromStart
+	if bytes.Contains(r.line[:r.began], []byte(formatFromState)) {
+		format = formatFromState
+	}
+	first, err := r.header(format, 0)
+	if err != nil {
+		return err
+	}
+	r.left -= int64(len(first) - r.began)
+	r.line = append(first, r.line[r.began:]...)
+	r.began = len(first)
+	return nil
+}
+
+// HostedBy returns the description of the plugins of kube-scheduler's framework that an engine has, nil for none.
+func HostedBy(e *engine.Engine) *answers.Host {
+	if tap, is := e.Answers().(interface{ Host() *answers.Host }); is {
+		return tap.Host()
+	}
+	return nil
+}
+
+// describe adds a description of plugins, without which they cannot be resolved. It reports whether there is one. A
+// plugin that might have extended other points is removed from those in the configuration.
+func (h *header) describe(hosted *answers.Host) bool {
+	if hosted == nil {
+		return false
+	}
+	h.Hosted = hosted
+	config.Disable(h.Config, func(profile, plugin string, at config.Point) bool {
+		for _, s := range hosted.Sources {
+			if s.Profile == profile && s.Name == plugin && !s.Reserves {
+				return slices.Contains(s.Points, string(at))
+			}
+		}
+		return true
+	})
+	return true
+}
 
 // Observe records one event with its effects.
 func (r *Recorder) Observe(ev engine.Event, effects []engine.Effect) {

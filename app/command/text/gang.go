@@ -103,6 +103,10 @@ func (p *page) gangHolds(r record.GangReport) {
 		p.section("")
 		p.printf("Capacity for %s is reserved for it on %s, for %s more.\n", count(h.Pods, "pod"), list(h.Nodes),
 			span(h.Until-r.At))
+		if h.Start > r.At {
+			p.printf("Pods that end within %s may use it until the gang starts; %d did.\n", span(h.Start-r.At),
+				h.Backfilled)
+		}
 	}
 	if h := r.HeldByOther; h != nil {
 		p.section("")

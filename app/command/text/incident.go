@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -14,29 +13,29 @@ import (
 
 // Incidents writes a list of incidents.
 func Incidents(w io.Writer, list record.Incidents, wide bool) error {
+	p := &page{w: w, wide: wide}
 	if len(list.Incidents) == 0 {
-		_, err := fmt.Fprintln(w, "no incidents")
-		return err
+		p.printf("no incidents\n")
+		return p.err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	head := "ID\tCAUSE\tTOOK\tEVENTS\tSIZE\tABOUT"
+	rows := [][]string{{"ID", "CAUSE", "TOOK", "EVENTS", "SIZE", "ABOUT"}}
 	if wide {
-		head += "\tFILE"
+		rows[0] = append(rows[0], "FILE")
 	}
-	fmt.Fprintln(t, head)
 	for _, in := range list.Incidents {
 		about := in.Detail
 		if in.Error != "" {
 			about = "no bundle: " + in.Error
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d KiB\t%s", in.ID, in.Cause, tookText(in.Took), in.Events, (in.Size+1023)>>10,
-			cmp.Or(about, "-"))
+		row := []string{in.ID, in.Cause, tookText(in.Took), fmt.Sprint(in.Events),
+			fmt.Sprintf("%d KiB", (in.Size+1023)>>10), cmp.Or(about, "-")}
 		if wide {
-			fmt.Fprintf(t, "\t%s", cmp.Or(in.File, "in memory"))
+			row = append(row, cmp.Or(in.File, "in memory"))
 		}
-		fmt.Fprintln(t)
+		rows = append(rows, row)
 	}
-	return t.Flush()
+	p.table(rows)
+	return p.err
 }
 
 func tookText(d time.Duration) string {
@@ -48,37 +47,40 @@ func tookText(d time.Duration) string {
 
 // Incident writes the report of an incident.
 func Incident(w io.Writer, in record.Incident) error {
-	fmt.Fprintf(w, "%s at %s: %s\n", in.Cause, in.At.UTC().Format("2006-01-02 15:04:05.000"), in.Text)
+	p := &page{w: w}
+	p.incident(in)
+	return p.err
+}
+
+func (p *page) incident(in record.Incident) {
+	p.printf("%s at %s: %s\n", in.Cause, in.At.UTC().Format("2006-01-02 15:04:05.000"), in.Text)
 	if in.Took > 0 {
-		fmt.Fprintf(w, "  for %s\n", tookText(in.Took))
+		p.printf("  for %s\n", tookText(in.Took))
 	}
 	if in.Detail != "" {
-		fmt.Fprintf(w, "  about %s\n", in.Detail)
+		p.printf("  about %s\n", in.Detail)
 	}
 	if in.InHand != "" {
-		fmt.Fprintf(w, "  while it handled %.200s\n", in.InHand)
+		p.printf("  while it handled %.200s\n", in.InHand)
 	}
-	_, err := fmt.Fprintf(w, "  the bundle has %d events, after the %d before its state\n", in.Events, in.Before)
-	return err
+	p.printf("  the bundle has %d events, after the %d before its state\n", in.Events, in.Before)
 }
 
 // IncidentReplay writes the result of replaying a bundle.
 func IncidentReplay(w io.Writer, r record.IncidentReplay) error {
-	if err := Incident(w, r.Incident); err != nil {
-		return err
-	}
+	p := &page{w: w}
+	p.incident(r.Incident)
 	if r.First == nil {
-		_, err := fmt.Fprintf(w, "replayed: %d events with %d decisions gave effects with the same digests\n", r.Events,
-			r.Decisions)
-		return err
+		p.printf("replayed: %d events with %d decisions gave effects with the same digests\n", r.Events, r.Decisions)
+		return p.err
 	}
-	fmt.Fprintf(w, "the first difference is event %d, in the iteration at %s: %s\n", r.First.Event,
+	p.printf("the first difference is event %d, in the iteration at %s: %s\n", r.First.Event,
 		time.Unix(0, int64(r.First.At)).UTC().Format("15:04:05.000"), r.First.Line)
 	for _, line := range r.First.Now {
-		fmt.Fprintf(w, "  now: %s\n", line)
+		p.printf("  now: %s\n", line)
 	}
 	if len(r.First.Now) == 0 {
-		fmt.Fprintln(w, "  now: (nothing)")
+		p.printf("  now: (nothing)\n")
 	}
-	return nil
+	return p.err
 }

@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,11 @@ func Journey(w io.Writer, r journey.Report, wide bool) error {
 	}
 	if g := r.GangTiming; g != nil {
 		p.section("Gang:")
-		p.table(milestones(g))
+		p.table(gangPhaseRows(&r))
+	}
+	if len(r.Evictions) > 0 {
+		p.section("Evictions:")
+		p.table(evictionRows(&r))
 	}
 	if len(r.Requests) > 0 {
 		p.section("Requests:")
@@ -51,6 +56,10 @@ func (p *page) journeyHead(r *journey.Report) {
 		arriving = fmt.Sprintf("%s to %s from the commit to the observation", ns(a.Least), ns(a.Most))
 	}
 	p.printf("Arriving:   %s\n", arriving)
+	if r.ClockSet != 0 {
+		p.printf("Clock:      the clock of the scheduler's machine was set by %s since it started: times are by the "+
+			"clock before\n", relativeTo(r.ClockSet))
+	}
 	ended := "- (on its way)"
 	if r.Ended != 0 {
 		ended = fmt.Sprintf("%s (%s), after %s and %s", moment(r.Ended), plain(string(r.End)), ns(r.Total()),
@@ -64,15 +73,8 @@ func (p *page) journeyHead(r *journey.Report) {
 	p.printf("Watch lag:  %s\n", lag)
 }
 
-// plain replaces control characters, which a file of another machine may contain, and says that a text is empty.
-func plain(text string) string {
-	return dash(strings.Map(func(c rune) rune {
-		if c < ' ' || c >= 0x7f && c < 0xa0 {
-			return '?'
-		}
-		return c
-	}, text))
-}
+// plain returns a text for one line, and says that it is empty.
+func plain(text string) string { return dash(OneLine(text)) }
 
 func ns(t record.Time) string { return timeSpan(time.Duration(t)) }
 
@@ -96,20 +98,90 @@ func phaseRows(r *journey.Report) [][]string {
 	return rows
 }
 
-func milestones(g *record.GangTiming) [][]string {
-	rows := [][]string{{"MILESTONE", "AT"}}
-	for _, m := range []struct {
-		name string
-		at   record.Time
-	}{{"first member", g.FirstMember}, {"quorum", g.Quorum}, {"placed", g.Placed}, {"first bound", g.FirstBound},
-		{"whole", g.Whole}} {
-		at := "-"
-		if m.at != 0 {
-			at = "+" + ns(m.at-g.FirstMember)
+// gangPhaseRows returns a row for each phase of the gang. The start is relative to the first observation of the pod: it
+// is negative if other members came before.
+func gangPhaseRows(r *journey.Report) [][]string {
+	rows := [][]string{{"PHASE", "START", "DURATION"}}
+	for _, s := range r.GangPhases {
+		took := ns(s.Took)
+		if s.Open {
+			took = "-"
 		}
-		rows = append(rows, []string{m.name, at})
+		rows = append(rows, []string{plain(s.Phase), relativeTo(s.Start - r.Began), took})
+	}
+	total := "-"
+	if g := r.GangTiming; g.Whole != 0 {
+		total = ns(g.Whole - g.FirstMember)
+	}
+	return append(rows, []string{"first member to whole", relativeTo(r.GangTiming.FirstMember - r.Began), total})
+}
+
+// evictionRows returns a row for each eviction, and for each of its victims if there is more than one. Durations of
+// phases that have not begun are dashes.
+func evictionRows(r *journey.Report) [][]string {
+	rows := [][]string{{"EVICTION", "OF", "START", "DECIDED", "SENT", "TERMINATING", "TOTAL", "OUTCOME"}}
+	for i := range r.Evictions {
+		e := &r.Evictions[i]
+		of := count(e.Victims, "pod")
+		if len(e.Pods) == 1 && e.Victims == 1 {
+			of = plain(e.Pods[0].Pod.Key())
+		}
+		purpose := fmt.Sprintf("%d", e.Decision)
+		if e.OfPod {
+			purpose += " for " + plain(e.For.Key())
+		}
+		total := "-"
+		if e.Ended() != 0 {
+			total = ns(e.Ended() - e.Requested)
+		}
+		row := append([]string{purpose, of, relativeTo(e.Requested - r.Began)}, inPhases(e.Phases)...)
+		rows = append(rows, append(row, total, outcome(&e.EvictionTiming)))
+		if len(e.Pods) < 2 {
+			continue
+		}
+		for k := range e.Pods {
+			v := &e.Pods[k]
+			total := "-"
+			if v.Gone != 0 {
+				total = ns(v.Gone - e.Requested)
+			}
+			row := append([]string{"", plain(v.Pod.Key()), ""}, inPhases(e.PhasesOf(v))...)
+			rows = append(rows, append(row, total, ""))
+		}
 	}
 	return rows
+}
+
+// inPhases returns the time in each phase of an eviction.
+func inPhases(spans []record.MilestoneSpan) []string {
+	out := []string{"-", "-", "-"}
+	for _, s := range spans {
+		at := slices.Index([]string{record.EvictionDecided, record.EvictionSent, record.EvictionTerminating}, s.Phase)
+		if at >= 0 && !s.Open {
+			out[at] = ns(s.Took)
+		}
+	}
+	return out
+}
+
+func outcome(e *record.EvictionTiming) string {
+	switch {
+	case e.Failed != "":
+		return "failed: " + plain(e.Failed)
+	case e.Gone != 0:
+		return "gone"
+	case len(e.Phases()) == 0:
+		return "-"
+	}
+	return e.Phases()[len(e.Phases())-1].Phase + " until now"
+}
+
+// relativeTo writes a time with its sign, such as one relative to the first observation of a pod.
+func relativeTo(t record.Time) string {
+	if t < 0 {
+		return "-" + ns(-t)
+	}
+	return "+" + ns(t)
 }
 
 func requestRows(r *journey.Report, wide bool) [][]string {

@@ -5,8 +5,10 @@ package text
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -21,11 +23,39 @@ type page struct {
 	err   error
 }
 
+// printf writes a format with its arguments, texts among them by OneLine.
 func (p *page) printf(format string, args ...any) {
 	p.dirty = true
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
+	if p.err != nil {
+		return
 	}
+	for i, arg := range args {
+		if v := reflect.ValueOf(arg); v.IsValid() && v.Kind() == reflect.String {
+			args[i] = OneLine(fmt.Sprint(arg))
+		}
+	}
+	_, p.err = fmt.Fprintf(p.w, format, args...)
+}
+
+// OneLine replaces characters that are not printed by a question mark: line ends, terminal escapes, and marks that hide
+// or reorder text. Names in a file of another machine may contain them.
+func OneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, text)
+}
+
+// Lines is OneLine for a text that may have several lines and tabs.
+func Lines(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, text)
 }
 
 // section begins a section.
@@ -46,7 +76,13 @@ func (p *page) table(rows [][]string) {
 	p.dirty = true
 	tw := printers.GetNewTabWriter(p.w)
 	for _, row := range rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(tw, "\t")
+			}
+			fmt.Fprint(tw, OneLine(cell))
+		}
+		fmt.Fprintln(tw)
 	}
 	p.err = tw.Flush()
 }

@@ -27,6 +27,7 @@ func Profile(w io.Writer, r *apm.Profile, limit int, wide bool) error {
 		p.table(pluginRows(r.Plugins))
 	}
 	p.work(r.Work, limit)
+	p.profileRegret(r.Regret)
 	if wide && len(r.Goroutines) > 0 {
 		p.section("")
 		p.table(goroutineRows(r.Goroutines))
@@ -48,8 +49,12 @@ func (p *page) profileHead(r *apm.Profile) {
 			count(r.Processors, "processor"))
 	}
 	p.printf("Traced:     %s\n", traced)
-	p.printf("CPU:        process %s, lanes %s, unattributed %s (%s), %s\n", maybe(r.CPU.Process), maybe(lanesCPU(r)),
+	p.printf("CPU:        process %s, lanes %s, unattributed %s (%s), %s", maybe(r.CPU.Process), maybe(lanesCPU(r)),
 		maybe(r.CPU.Unattributed), shareOf(r.CPU.Unattributed, r.CPU.Process), count(r.CPU.Samples, "sample"))
+	if r.CPU.Corrected != nil {
+		p.printf(" corrected by %s (%s)", maybe(r.CPU.Corrected), shareOf(r.CPU.Corrected, r.CPU.Process))
+	}
+	p.printf("\n")
 	if c := r.Cycles; c != nil {
 		p.printf("Cycles:     %d placed a pod in %s (median %s, p99 %s; algorithm alone, by its own metric: %s); the "+
 			"loop waited for pods %s, other %s\n", c.Placed, timeSpan(c.Total), timeSpan(c.Median), timeSpan(c.P99),

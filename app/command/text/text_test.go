@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"github.com/kumiki-scheduler/kumiki/apm"
+	"github.com/kumiki-scheduler/kumiki/apm/journey"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -269,5 +272,54 @@ func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestBrokenPipe(t *testing.T) {
 	if Pod(failing{}, tooBig(), true) == nil || Queue(failing{}, record.QueueReport{}, false) == nil {
 		t.Error("no error from a closed pipe")
+	}
+}
+
+// TestHostileNamesStayInTheirCells: whatever a name in a file of another machine contains, it cannot control the
+// terminal, begin a line or a column, or hide and reorder text.
+func TestHostileNamesStayInTheirCells(t *testing.T) {
+	const hostile = "a\x1b[2J\rb\nc\td\u009b31m\u202ee\x9bf\u200bg"
+	in := record.Incident{ID: hostile, Cause: hostile, Text: hostile, Detail: hostile, InHand: hostile, File: hostile, Took: 1}
+	replay := record.IncidentReplay{Incident: in, First: &record.IncidentDifference{Line: hostile, Now: []string{hostile}}}
+	report := journey.Report{Journey: record.Journey{Pod: record.PodRef{Namespace: hostile, Name: hostile, UID: hostile},
+		Gang: hostile, Node: hostile, Ended: 1, End: hostile,
+		Spans: []record.PhaseSpan{{Event: hostile, Hint: hostile, Plugins: []string{hostile}}}},
+		Requests: []record.RequestTiming{{Verb: hostile, Resource: hostile, Failed: hostile, AuditID: hostile}}}
+	profile := &apm.Profile{Scheduler: hostile, Program: hostile, Functions: []apm.Row{{Name: hostile, Lane: hostile}},
+		Notes: []string{hostile}, Unknown: map[string]string{hostile: hostile}}
+	failed := in
+	failed.Error = hostile
+	for name, page := range map[string]struct {
+		lines int
+		write func(io.Writer) error
+	}{
+		"list": {3, func(w io.Writer) error {
+			return Incidents(w, record.Incidents{Incidents: []record.Incident{in, failed}}, true)
+		}},
+		"get":     {5, func(w io.Writer) error { return Incident(w, in) }},
+		"replay":  {7, func(w io.Writer) error { return IncidentReplay(w, replay) }},
+		"journey": {0, func(w io.Writer) error { return Journey(w, report, true) }},
+		"profile": {0, func(w io.Writer) error { return Profile(w, profile, 0, true) }},
+	} {
+		var out strings.Builder
+		if err := page.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "a?[2J?b?c?d?31m?e\ufffdf?g") {
+			t.Errorf("%s: the name is not in\n%s", name, out.String())
+		}
+		for _, c := range out.String() {
+			if c != '\n' && !unicode.IsPrint(c) {
+				t.Errorf("%s has the character %U", name, c)
+			}
+		}
+		if n := strings.Count(out.String(), "\n"); page.lines > 0 && n != page.lines {
+			t.Errorf("%s has %d lines, want %d:\n%s", name, n, page.lines, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "c?") || strings.HasPrefix(line, "b?") {
+				t.Errorf("%s: a name begins the line %q", name, line)
+			}
+		}
 	}
 }

@@ -26,6 +26,10 @@ func (p *page) work(w *record.WorkReport, limit int) {
 		p.section("")
 		p.table(exactPluginRows(w, limit))
 	}
+	if e := w.Exact; e != nil {
+		p.printf("The CPU clock was read %d times at the boundaries of plugins, in %d cycles; the readings took %s "+
+			"more.\n", e.Readings, e.Cycles, timeSpan(e.CPU))
+	}
 	p.section("")
 	p.printf("Waste:      flushed %d, recalled binds %d, useless evictions %d, decisions by full scan %d of %d\n",
 		w.Waste.Flushed, w.Waste.RecalledBinds, w.Waste.UselessEvictions, w.Waste.FullScans, w.Waste.Decisions)

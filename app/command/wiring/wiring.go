@@ -6,14 +6,17 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/incidents"
+	"github.com/kumiki-scheduler/kumiki/app/command/tape"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/question"
 	"github.com/kumiki-scheduler/kumiki/kube"
@@ -54,19 +57,24 @@ func feed(v *view.View, effects []engine.Effect) {
 }
 
 // Incidents makes a scheduler have a flight recorder, whose bundles are served at incidents.Path if the configuration
-// enables profiling. It must be called after View. Goroutines run until ctx ends.
-func Incidents(ctx context.Context, o *app.Options, store incidents.Options) {
+// enables profiling. It must be called after View. The caller must call ended with the error with which the scheduler
+// ended; then the last bundles are written, and goroutines end.
+func Incidents(ctx context.Context, o *app.Options, store incidents.Options) (ended func(error)) {
 	store.Config, store.Timeout = o.Config, o.UnschedulableTimeout
 	store.Count = func(c incident.Cause) { metrics.Process().Incidents.WithLabelValues(string(c)).Inc() }
 	store.Metrics = scrape
 	limits := incident.DefaultLimits
 	limits.NoBinds += o.Config.Kumiki.SessionPeriod // within it, units wait for the next session
-	var s *incidents.Store                          // set before the server begins
-	o.Flight = func(e *engine.Engine) kube.Flight {
-		flight := incident.NewFlight(e.State, limits)
+	limits.Lease = o.Config.LeaderElection.RenewDeadline / 2
+	var s *incidents.Store                                      // set before the server begins
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // a scheduler that hands over may have incidents
+	var parts sync.WaitGroup
+	o.Flight = func(e *engine.Engine, scheduler *app.Scheduler) kube.Flight {
+		flight := incident.NewFlight(e.State, limits, func() incident.Server { return server(scheduler) })
+		store.Hosted = tape.HostedBy(e)
 		s = incidents.New(flight, store)
-		go flight.Run(ctx)
-		go s.Run(ctx)
+		parts.Go(func() { flight.Run(ctx) })
+		parts.Go(func() { s.Run(ctx) })
 		return flight
 	}
 	before := o.Handlers
@@ -80,6 +88,21 @@ func Incidents(ctx context.Context, o *app.Options, store incidents.Options) {
 		}
 		return handlers
 	}
+	return func(err error) {
+		if s != nil && errors.Is(err, kube.ErrLeaseLost) {
+			s.LeaseLost()
+		}
+		stop()
+		parts.Wait()
+	}
+}
+
+// server returns how the API server answers a scheduler.
+func server(s *app.Scheduler) incident.Server {
+	u := s.Unanswered()
+	out := incident.Server{Since: u.Since, Requests: u.Failed + u.Pending, Oldest: u.Oldest}
+	out.Leads, out.Renewed = s.Leads()
+	return out
 }
 
 // scrape writes what /metrics answers.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
+)
+
+// gates is a plugin of kube-scheduler's framework that extends PreEnqueue alone.
+type gates struct{}
+
+func (gates) Name() string { return "Gates" }
+
+func (gates) PreEnqueue(context.Context, *v1.Pod) *fwk.Status { return nil }
+
+// TestUndeclaredPoints: a plugin whose points are not declared runs, when multiPoint enables it, at the points that it
+// extends, and is an error at a point that names it and that it does not extend.
+func TestUndeclaredPoints(t *testing.T) {
+	var handle fwk.Handle
+	var during config.Profile
+	p, err := Plugins{}.WithFramework(framework.Registration{Name: "Gates", Undeclared: true,
+		Factory: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			handle = h
+			during, _ = framework.ConfigOf(h)
+			return gates{}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for profile, wrong := range map[string]string{ // order: each is compared
+		"{multiPoint: {enabled: [{name: Gates}]}}":                                    "",
+		"{score: {enabled: [{name: Gates}]}}":                                         "does not extend this point",
+		"{multiPoint: {enabled: [{name: Gates}]}, score: {enabled: [{name: Gates}]}}": "does not extend this point",
+		"{multiPoint: {enabled: [{name: Gates}], disabled: [{name: PrioritySort}]}}":  "exactly one plugin must sort the queue, got 0",
+		"{multiPoint: {enabled: [{name: Gates}]}, bind: {disabled: [{name: DefaultBinder}]}}": "at least one plugin must " +
+			"bind",
+	} {
+		c, err := p.ParseConfig([]byte(fileWith("  plugins: " + profile + "\n")))
+		if err != nil {
+			t.Errorf("%s: %v", profile, err)
+			continue
+		}
+		made, err := p.EngineConfig(c)
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v, want %q", profile, err, wrong)
+		}
+		if err != nil {
+			continue
+		}
+		if len(made.Profiles[0].Gates) == 0 || made.Profiles[0].Gates[len(made.Profiles[0].Gates)-1].Name() != "Gates" {
+			t.Errorf("%s: gates %v", profile, made.Profiles[0].Gates)
+		}
+		settled, ok := framework.ConfigOf(handle)
+		var at []config.Point
+		for _, point := range config.Points() {
+			if settled.Runs(point, "Gates") {
+				at = append(at, point)
+			}
+		}
+		if !ok || !reflect.DeepEqual(at, []config.Point{config.PreEnqueue}) || len(during.Enabled) != 0 {
+			t.Errorf("%s: the profile runs it at %v; while it was made, %v", profile, at, during.Enabled)
+		}
+	}
+}
