@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/apm/outside"
 	"github.com/kumiki-scheduler/kumiki/apm/pods"
@@ -49,7 +51,7 @@ func (m *matrix) withBundles(
 		var session *outside.Session
 		if g.s.Port != 0 {
 			var err error
-			if session, err = outside.Begin(ctx, g.s, bundleMost); err != nil {
+			if session, err = outside.Begin(ctx, g.s, m.apiOf(g), bundleMost); err != nil {
 				return nil, err
 			}
 		}
@@ -73,6 +75,22 @@ func (m *matrix) withBundles(
 			return writeBundle(ctx, name, g.s, session, from, timesOf(g.watch.Pods(c.Namespaces, c.Labels)))
 		}, nil
 	}
+}
+
+// apiOf returns the API server of a run if the bottleneck is to be found, for which its state is sampled.
+func (m *matrix) apiOf(g *gauge) outside.Source {
+	if !m.sampled {
+		return nil
+	}
+	return apiSource{g.client}
+}
+
+// apiSource reads from the API server of a run.
+type apiSource struct{ client *kubernetes.Clientset }
+
+// Fetch returns the answer to a GET.
+func (s apiSource) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	return s.client.Discovery().RESTClient().Get().RequestURI(path).Stream(ctx)
 }
 
 // timesOf returns the times of pods that the workload created.

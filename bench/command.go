@@ -17,7 +17,8 @@ func NewCommand() *cobra.Command {
 		Short: "Measure schedulers against each other on this machine",
 	}
 	runsWorkloads(cmd)
-	cmd.AddCommand(basicCommand(), tableCommand(), restart.NewCommand(), restart.NewWaitingCommand(), compareCommand(), noop.NewCommand(), gangsCommand(), core.NewCommand())
+	cmd.AddCommand(basicCommand(), tableCommand(), restart.NewCommand(), restart.NewWaitingCommand(), compareCommand(),
+		noop.NewCommand(), gangsCommand(), core.NewCommand(), instancesCommand())
 	endsWhenInterrupted(cmd)
 	return cmd
 }

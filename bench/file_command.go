@@ -26,6 +26,7 @@ type fileFlags struct {
 	topic, format             string
 	rate                      float64
 	ablate                    []string
+	prove                     bool
 }
 
 // runsWorkloads makes bench itself a command that runs workloads.
@@ -64,9 +65,15 @@ or not all runs were made.`
 			}
 			return cmd.Help()
 		}
+		if f.prove {
+			return f.runProof(cmd, o)
+		}
 		return f.run(cmd, o)
 	}
 	fs := cmd.Flags()
+	fs.BoolVar(&f.prove, "prove", false,
+		"profile one scheduler on one workload, change the setting of its bottleneck (inFlightBinds or qps), measure "+
+			"again, and compare the gain with what 'kumiki profile why' predicts")
 	fs.StringVarP(&f.file, "file", "f", "", "read the workloads from this `file`")
 	fs.StringVar(&f.name, "workload", "",
 		"run the built-in workloads of the case with this `name` (default: all cases)")

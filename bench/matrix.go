@@ -33,6 +33,8 @@ type matrix struct {
 	topic string
 	tell  *teller
 	dir   string // of recordings
+	// sampled: the profiles have samples, from which a bottleneck is found.
+	sampled bool
 	// played: workload -> the recording that null replays, if this process recorded it.
 	played map[string]played
 	kept   *report.Keeper // nil when nothing is kept before the end

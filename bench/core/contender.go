@@ -51,13 +51,31 @@ func Kumiki(classBytes int) Contender {
 
 func kumikiWith(name string, profile engine.Profile, classBytes int) Contender {
 	return Contender{Name: name, New: func() (Subject, error) {
-		k := &kumiki{intake: convert.NewIntake(), engine: engine.New(engine.Config{
+		return start(engine.Config{
 			Seed: 7, Profiles: []engine.Profile{profile}, Less: basic.PrioritySort{},
 			InitialBackoff: record.Second, MaxBackoff: 10 * record.Second, UnschedulableTimeout: 300 * record.Second, ClassBytes: classBytes,
-		})}
-		k.engine.Step(engine.Tick{Now: record.Second})
+		}), nil
+	}}
+}
+
+// Hosting returns the engine with the configuration that a function makes, which may have plugins of kube-scheduler's
+// framework: pods and nodes keep the objects that they are made of.
+func Hosting(name string, config func() (engine.Config, error)) Contender {
+	return Contender{Name: name, New: func() (Subject, error) {
+		c, err := config()
+		if err != nil {
+			return nil, err
+		}
+		k := start(c)
+		k.intake.KeepFull()
 		return k, nil
 	}}
+}
+
+func start(c engine.Config) *kumiki {
+	k := &kumiki{intake: convert.NewIntake(), engine: engine.New(c)}
+	k.engine.Step(engine.Tick{Now: record.Second})
+	return k
 }
 
 type kumiki struct {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
 	"github.com/kumiki-scheduler/kumiki/sim"
@@ -26,13 +27,20 @@ type Named struct {
 	Style *Style // nil: the engine, which places a gang in one decision
 	// NoHold: the engine holds no capacity for a blocked gang.
 	NoHold bool
+	// Stated: pods state how long they run.
+	Stated bool
+	// List makes a scheduler of the literature; nil for the others.
+	List func() *listScheduler
 }
 
 // Styles are all ways that are compared.
 func Styles() []Named {
 	co, pfnet, improved := Coscheduling(), Pfnet(), ImprovedCoscheduling()
 	return []Named{{Name: "coscheduling", Style: &co}, {Name: "pfnet", Style: &pfnet}, {Name: "improvedCoscheduling", Style: &improved},
-		{Name: "transaction, nothing held", NoHold: true}, {Name: "transaction (kumiki)"}}
+		{Name: "transaction, nothing held", NoHold: true}, {Name: "transaction (kumiki)"},
+		{Name: "transaction, ends stated", Stated: true},
+		{Name: "EASY backfill", Stated: true, List: func() *listScheduler { return newListScheduler(false) }},
+		{Name: "conservative backfill", Stated: true, List: func() *listScheduler { return newListScheduler(true) }}}
 }
 
 // subject is a scheduler that a simulation runs: the engine, or a model of another scheduler.
@@ -41,9 +49,10 @@ type subject = sim.Stepper
 // simulation is a run of a scheduler on virtual time (package sim), with an ideal API server: binds take no time.
 type simulation struct {
 	sim.NoObserver
-	s     Scenario
-	w     *sim.World
-	tally *Tally
+	s      Scenario
+	stated bool // pods state how long they run
+	w      *sim.World
+	tally  *Tally
 }
 
 // batch is a batch of a scenario with its pods that are not gone.
@@ -55,7 +64,7 @@ type batch struct {
 
 // Simulate runs a scenario under a style.
 func Simulate(s Scenario, style Named) Result {
-	m := &simulation{s: s, tally: NewTally(s, style.Name)}
+	m := &simulation{s: s, stated: style.Stated, tally: NewTally(s, style.Name)}
 	m.w = sim.New(sim.Setup{
 		Ideal: true, Observer: m, Model: sim.Model{Decision: AttemptCost},
 		Schedulers: []sim.Scheduler{{Name: style.Name, Make: func() sim.Stepper { return style.start() }}},
@@ -65,8 +74,11 @@ func Simulate(s Scenario, style Named) Result {
 
 // start makes the scheduler, which knows no nodes and no pods.
 func (n Named) start() subject {
-	if n.Style != nil {
+	switch {
+	case n.Style != nil:
 		return newScheduler(*n.Style)
+	case n.List != nil:
+		return n.List()
 	}
 	var hold *engine.Hold // the default
 	if n.NoHold {
@@ -110,19 +122,33 @@ func (m *simulation) Passing(w *sim.World, _ time.Duration) { m.tally.Holding(w.
 // Advanced follows the time.
 func (m *simulation) Advanced(w *sim.World) { m.tally.At(w.Now()) }
 
-// template returns a pod that requests cpu.
-func (m *simulation) template(cpu string) *sim.Template {
+// template returns a pod that requests cpu and, if that is known, states how long it runs.
+func (m *simulation) template(cpu string, lasts time.Duration) *sim.Template {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceDefault}}
+	if lasts > 0 {
+		p.Annotations = map[string]string{convert.DurationAnnotation: lasts.String()}
+	}
 	p.Spec.SchedulerName = v1.DefaultSchedulerName
 	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceCPU: apiresource.MustParse(cpu)}}}}
 	return m.w.Template(p)
 }
 
+// lasts returns for how long pods of a batch state that they run, 0 for not stated.
+func (m *simulation) lasts(b Batch) time.Duration {
+	switch {
+	case !m.stated:
+		return 0
+	case b.Dies > 0:
+		return b.Dies - b.At
+	}
+	return b.Run
+}
+
 // create creates the pods of a batch.
 func (b *batch) create() {
 	m, from := b.m, b.m.s.Batches[b.index]
-	t := m.template("1")
+	t := m.template("1", m.lasts(from))
 	for k := range from.Pods {
 		n := sim.NewPod{Name: podName(from, k), Owner: b}
 		if from.Gang != "" {
@@ -166,7 +192,7 @@ func (b *batch) Ended(*sim.Pod, sim.End) {}
 
 // probe creates a pod without requests, and deletes it after a second.
 func (m *simulation) probe() {
-	p := m.w.Create(m.template("0"), sim.NewPod{Name: fmt.Sprintf("probe-%d", m.w.Now()/time.Second)})
+	p := m.w.Create(m.template("0", 0), sim.NewPod{Name: fmt.Sprintf("probe-%d", m.w.Now()/time.Second)})
 	m.w.After(time.Second, func() { m.w.Delete(p, sim.Deleted) })
 	m.w.After(m.s.Probe, m.probe)
 }

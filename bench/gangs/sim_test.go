@@ -67,6 +67,12 @@ func TestKnownFailuresShow(t *testing.T) {
 		t.Errorf("small pods wait though nothing is held: %+v", got)
 	}
 
+	for _, name := range []string{"transaction, ends stated", "EASY backfill", "conservative backfill"} {
+		if got := r[name]; got.MeanWait > 3*time.Second || got.Last > 81*time.Second {
+			t.Errorf("%s: pods that end before the gang can start wait: %+v", name, got)
+		}
+	}
+
 	r = run(t, "large among small")
 	if r[ours].MeanWait > 30*time.Second || r["improvedCoscheduling"].MeanWait < 60*time.Second {
 		t.Errorf("a large gang: %+v; where nothing is held for it: %+v", r[ours], r["improvedCoscheduling"])
