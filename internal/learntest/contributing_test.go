@@ -3,10 +3,13 @@
 package learntest
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -22,15 +25,27 @@ func TestEveryCommandOfContributing(t *testing.T) {
 // TestEveryCommandOfThePluginExample runs the page of the example with a custom plugin in the same way.
 func TestEveryCommandOfThePluginExample(t *testing.T) { playCopy(t, "examples/plugin/README.md") }
 
-// playCopy runs a page in a copy of the repository.
+// playCopy runs a page in a copy of the repository. The copy has the same place in every run, and pages are played in
+// it one after the other: the go command knows what it has compiled by its directory, so in a new one it would compile
+// all packages again.
 func playCopy(t *testing.T, path string) {
 	t.Helper()
 	page, _ := readPage(t, path)
-	dir := t.TempDir()
-	if err := copyTree(dir, root); err != nil {
+	place := filepath.Join(os.TempDir(), fmt.Sprintf("kumiki-learntest-%d", os.Getuid()))
+	lock, err := os.OpenFile(place+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
-	playIn(t, page, dir, readerEnv(t), patience)
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(place)
+	// A run that was killed leaves its copy.
+	if err := errors.Join(os.RemoveAll(place), os.Mkdir(place, 0o700), copyTree(place, root)); err != nil {
+		t.Fatal(err)
+	}
+	playIn(t, page, place, readerEnv(t), patience)
 }
 
 // copyTree copies the files of a repository.

@@ -23,7 +23,7 @@ const (
 var shownApart = []string{"core"}
 
 // notShown are trees that no package of the scheduler imports.
-var notShown = []string{"internal", "examples", "localcluster", "conformance", "tools", "deploy"}
+var notShown = []string{"internal", "examples", "localcluster", "conformance", "kubescheduler", "tools", "deploy"}
 
 // box returns the name under which the diagram shows a package, empty if it does not.
 func box(dir string) string {

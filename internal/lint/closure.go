@@ -9,13 +9,14 @@ import (
 
 // banned trees of import paths -> why no package of the root module may reach them.
 var bannedInBinary = map[string]string{
-	"k8s.io/kubernetes":      "kumiki is written from scratch and promises nothing about upstream's internals; they are the oracle in conformance/",
-	"go.etcd.io/etcd/server": "a scheduler needs no database; etcd belongs to localcluster/",
-	Module + "/localcluster": "the local cluster is a binary of its own",
-	Module + "/conformance":  "the oracle must not be linked with what it judges",
-	"sigs.k8s.io/kwok":       "fake nodes belong to localcluster/",
-	"pgregory.net/rapid":     "generators are for tests",
-	"go.uber.org/goleak":     "leak checks are for tests",
+	"k8s.io/kubernetes":       "kumiki is written from scratch and promises nothing about upstream's internals; they are the oracle in conformance/",
+	"go.etcd.io/etcd/server":  "a scheduler needs no database; etcd belongs to localcluster/",
+	Module + "/localcluster":  "the local cluster is a binary of its own",
+	Module + "/conformance":   "the oracle must not be linked with what it judges",
+	Module + "/kubescheduler": "it links k8s.io/kubernetes, for programs with plugins of kube-scheduler",
+	"sigs.k8s.io/kwok":        "fake nodes belong to localcluster/",
+	"pgregory.net/rapid":      "generators are for tests",
+	"go.uber.org/goleak":      "leak checks are for tests",
 }
 
 // Dep is one package of a build, as go list prints it.

@@ -12,7 +12,8 @@ import (
 
 // owners are the types that own the state of the scheduler: package -> types. The types of their kept fields follow.
 var owners = map[string][]string{
-	"core/engine":          {"Engine", "sessions"},
+	"core/engine":          {"Engine"},
+	"core/pace":            {"Sessions"},
 	"core/blocked":         {"Gangs"},
 	"core/cluster":         {"Store"},
 	"core/queue":           {"Queue"},

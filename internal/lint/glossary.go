@@ -17,21 +17,22 @@ const (
 
 // plainWords are words in the names of exported types of core that a reader who knows Kubernetes and Go understands.
 var plainWords = wordSet(`
-	a action admission affinity allocate allocation amount annotation answer args backoff balanced bind binder
-	binding bitmap bound budget cache candidate change charge check claim cluster code column condition config
-	considered controller cost count counter counting counts create deadline decided declaration declared default
-	deferred delete demand device difference domain done empty enabled engine entry error event evict eviction
-	explainer extended failing failure feature filter finder fit foreign freed gang gate gone group handler heap held
-	history host id idx if image index info input inspector inter item iterator key kind label less limit list
-	locality loss manager map mapping mark member migrated migrating migration mode moved mutation name need no node
-	nomination normal not notice object of opening option outcome owner partial path pause paused pending phase
-	placement plan planned planner plugin pod point port preemption prepare priority profile query question queue
-	read reader readiness reason recent recorded reference registration rejection release report request reservation
-	reserve reserved reserver resource restored restriction result rows rule scalar scale scheduler scheduling score
-	scorer search seen select selection selective selector self set shape shortage shown sort source spec spent
-	spread stat state statistic status strategy stuck synced table tag taint target term terminating time timer total
-	trouble type uid uncached unit value verdict version victim view volume wait waiting warning waste watch weighted
-	what whole write zone`)
+	a ack action admission affinity after allocate allocation amount annotation answer args backoff balanced bind
+	binder binding bitmap bound budget cache candidate change charge check choice claim cluster code column
+	condition config considered controller cost count counter counting counts create deadline decided declaration
+	declared default deferred delete demand device difference domain done empty enabled engine entry epoch error
+	event evict eviction explainer extended failing failure feature filter finder fit foreign freed gang gate gone
+	group handler heap held history host id idx if image index info input inspector inter item iterator key kind
+	label less limit list locality log loss manager map mapping mark member migrated migrating migration mode moved
+	mutation name need no node nomination normal not notice object of opening option ordinal outcome owner partial
+	path pause paused pending phase placement plan planned planner plugin pod point policy port position preemption
+	prepare priority profile query question queue read reader readiness reason recent recorded reference
+	registration rejection release report request reservation reserve reserved reserver resource restored
+	restriction result rows rule scalar scale scheduler scheduling score scorer search seen select selection
+	selective selector self sequence session set shape shortage shown sort source spec spent spread stat state
+	statistic status strategy stuck synced table tag taint target term terminating time timer total trouble type uid
+	uncached unit value verdict version victim view volume wait waiting warning waste watch weight weighted what
+	whole write zone`)
 
 func wordSet(list string) map[string]bool {
 	set := map[string]bool{} // word -> needs no entry

@@ -17,32 +17,42 @@ type budget struct {
 // goroutines lists the packages that may start goroutines: package or tree (a/...) -> how many places. A number goes
 // up in the change that needs it, which says there what ends the goroutine.
 var goroutines = map[string]budget{
-	"kube":                 {6, "the loop, the election and what watches over them; they end with the context of the scheduler"},
-	"kube/intake":          {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
-	"kube/effects":         {5, "writes run side by side; they end with the context of the scheduler, or with Drain and Stop"},
-	"app":                  {8, "serving, leader election and the loop; they end with the context of the command"},
-	"apm/outside":          {6, "answers at the same time, samples, and a limit of time; Record or Session.End waits"},
-	"view":                 {4, "live streams; they end with the request"},
-	"bench":                {4, "samplers; they end with the run"},
-	"bench/testbed":        {1, "reads the output of a scheduler's process; ends with the process"},
-	"bench/noop":           {10, "binders, writers of events and watches; they end with the command, or with the run that is recorded"},
+	"kube": {6, "the loop, the election and what watches over them; " +
+		"they end with the context of the scheduler"},
+	"kube/intake": {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
+	"kube/effects": {5, "writes run side by side; " +
+		"they end with the context of the scheduler, or with Drain and Stop"},
+	"app":           {8, "serving, leader election and the loop; they end with the context of the command"},
+	"apm/outside":   {6, "answers at the same time, samples, and a limit of time; Record or Session.End waits"},
+	"view":          {4, "live streams; they end with the request"},
+	"bench":         {4, "samplers; they end with the run"},
+	"bench/testbed": {1, "reads the output of a scheduler's process; ends with the process"},
+	"bench/noop": {10, "binders, writers of events and watches; " +
+		"they end with the command, or with the run that is recorded"},
 	"bench/restart":        {3, "creators of pods and profiles; they end with the start that is measured"},
 	"bench/standin":        {1, "serves; ends with Close, which waits for it"},
+	"conformance/seam/...": {2, "the scheduler of a test, and the limit of time of its process; they end with the test"},
+	"host/framework":       {1, "calls a factory that may not return; ends with the factory, or with the process"},
+	"sim/simtest":          {1, "looks at the calls of plugins; ends with the run"},
 	"bench/ops":            {4, "creators, churn, deletions and the watch of pods; Run ends and awaits all of them"},
 	"app/command/...":      {10, "signals, child processes, recordings and incidents; they end with the command"},
 	"internal/probe":       {1, "runs one test that may fail; waited for at once"},
 	"internal/mutation":    {1, "runs test processes side by side; waited for before it returns"},
 	"internal/e2e/checker": {2, "keeps the history of bindings; ends with the test"},
 	"internal/ecosystem":   {2, "wait for a child process; they end with it, or with the wait until it is ready"},
-	"internal/fault":       {10, "for each watch, late request, connection of a proxy and clock; they end with these, or with the proxy"},
+	"internal/fault": {10, "for each watch, late request, connection of a proxy and clock; " +
+		"they end with these, or with the proxy"},
 	"internal/fakekubelet": {3, "both directions of a forwarded connection; they end with the connection"},
 	"internal/learntest":   {4, "commands in the background of a chapter; they end with the chapter"},
-	"internal/reliability": {16, "processes that are watched, pods that are made side by side; they end with the case or with the soak"},
+	"internal/reliability": {16, "processes that are watched, pods that are made side by side; " +
+		"they end with the case or with the soak"},
 	"internal/build/...":   {3, "links side by side, shows the progress, lists the packages; they end with the build"},
 	"internal/testcluster": {8, "watches the child process and its output; ends with the test"},
 	"localcluster/...":     {24, "supervises child processes; they end with the cluster"},
 
-	"internal/profilecheck": {4, "creators of pods, and a server that is stopped; they end with the injection"},
+	"internal/profilecheck": {10, "creators of pods and volumes, a server that is stopped, and both directions of " +
+		"a slow socket; they end with the injection, or with the check"},
+	"internal/profilecheck/inject": {1, "holds a lock for as long as the scheduler with the cause runs"},
 }
 
 // Goroutines returns goroutines that are started in unexpected places, or in more places than agreed. It returns the

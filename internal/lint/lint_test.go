@@ -73,8 +73,8 @@ func TestNothingForeignIsCompiledIn(t *testing.T) {
 	var pkgs []string
 	for _, f := range tree.GoFiles(false) {
 		dir := "./" + f.Dir()
-		nested := f.In("localcluster") || f.In("conformance") || f.In("tools") || f.In("internal") ||
-			f.In("app/apptest") // for tests of other modules
+		nested := f.In("localcluster") || f.In("conformance") || f.In("kubescheduler") || f.In("tools") || f.In("internal") ||
+			f.In("app/apptest") || f.In("host/framework/plugintest") // for tests of other modules
 		if !nested && !slices.Contains(pkgs, dir) {
 			pkgs = append(pkgs, dir)
 		}

@@ -94,7 +94,8 @@ func twice[T ~int](n T) T {
 }
 `
 
-// TestInstrument runs an instrumented package: each fault changes what it says, and without a fault nothing changes.
+// TestInstrument runs instrumented packages, two of them with one name: each fault changes what they say, and without a
+// fault nothing changes.
 func TestInstrument(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -129,8 +130,13 @@ func TestAll(t *testing.T) {
 		"@@ -1,3 +1,6 @@\n package p\n \n-import \"fmt\"\n+import (\n+\t\"fmt\"\n+\t\"math\"\n+)\n"+
 		"@@ -40,3 +40,3 @@\n func (b *box[T]) get(_ int, more ...string) (T, error) {\n-\tif len(more) > 1 {\n+\tif len(more) > math.MaxInt32 {\n \t\treturn b.v, fmt.Errorf(\"too many\")\n")
 	write("p/testdata/faults/harmless.patch", head("harmless")+"@@ -15,3 +15,3 @@\n func twice[T ~int](n T) T {\n-\treturn 2 * n\n+\treturn n + n\n }\n")
+	write("q/p/p.go", "package p\n\nfunc one() int {\n\treturn 1\n}\n")
+	write("q/p/p_test.go", "package p\n\nimport \"testing\"\n\n"+
+		"func TestOne(t *testing.T) {\n\tif one() != 1 {\n\t\tt.Fail()\n\t}\n}\n")
+	write("q/p/testdata/faults/two.patch", strings.Replace(head("two"), "TestAll", "TestOne", 1)+
+		"@@ -3,3 +3,3 @@\n func one() int {\n-\treturn 1\n+\treturn 2\n }\n")
 	faults, err := LoadAll(dir)
-	if err != nil || len(faults) != 3 {
+	if err != nil || len(faults) != 4 {
 		t.Fatal(faults, err)
 	}
 	got := map[string]bool{} // fault -> it was detected
@@ -144,8 +150,8 @@ func TestAll(t *testing.T) {
 	if err := r.Run(t.Context(), faults); err != nil {
 		t.Fatal(err)
 	}
-	if !got["thrice"] || !got["noError"] || got["harmless"] || len(got) != 3 {
-		t.Errorf("detected: %v, want thrice and noError", got)
+	if !got["thrice"] || !got["noError"] || got["harmless"] || !got["two"] || len(got) != 4 {
+		t.Errorf("detected: %v, want thrice, noError and two", got)
 	}
 }
 

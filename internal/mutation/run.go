@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -64,17 +65,49 @@ func (r *Runner) Build(ctx context.Context, faults []Fault, extra ...string) err
 		dirs[dir] = true
 	}
 	r.binaries = map[string]binary{}
-	for _, dir := range sortedKeys(dirs) {
-		path := filepath.Join(r.Temp, strings.ReplaceAll(dir, "/", "-")+".test")
-		// -vet=off: what a fault leaves may look wrong, as intended.
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", r.overlay, "-o", path, ".")
-		cmd.Dir = filepath.Join(r.Root, dir)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("compiling the tests of %s with its faults: %w\n%s", dir, err, out)
+	for n, batch := range batches(sortedKeys(dirs)) {
+		if err := r.compile(ctx, filepath.Join(r.Temp, "tests"+strconv.Itoa(n)), batch); err != nil {
+			return err
 		}
-		list := exec.CommandContext(ctx, path, "-help")
-		out, _ := list.CombinedOutput() // exits with 2 after the help
-		r.binaries[dir] = binary{path: path, rapid: strings.Contains(string(out), "-rapid.checks")}
+	}
+	return nil
+}
+
+// batches splits directories so that the last elements of a batch differ: they name the binaries.
+func batches(dirs []string) [][]string {
+	var out [][]string
+	count := map[string]int{} // last element -> directories that have it, so far
+	for _, dir := range dirs {
+		n := count[path.Base(dir)]
+		count[path.Base(dir)]++
+		if n == len(out) {
+			out = append(out, nil)
+		}
+		out[n] = append(out[n], dir)
+	}
+	return out
+}
+
+// compile compiles the tests of packages into a directory. One go command for all of them loads what they have in
+// common once, and links several at a time.
+func (r *Runner) compile(ctx context.Context, to string, dirs []string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	// -vet=off: what a fault leaves may look wrong, as intended. Without tables for debuggers, linking is faster.
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", r.overlay, "-o", to}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = r.Root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling the tests with their faults: %w\n%s", err, out)
+	}
+	for _, dir := range dirs {
+		test := filepath.Join(to, path.Base(dir)+".test")
+		out, _ := exec.CommandContext(ctx, test, "-help").CombinedOutput() // exits with 2 after the help
+		r.binaries[dir] = binary{path: test, rapid: strings.Contains(string(out), "-rapid.checks")}
 	}
 	return nil
 }
@@ -90,37 +123,34 @@ func (r *Runner) Baseline(ctx context.Context, faults []Fault) error {
 			}
 		}
 	}
-	for _, dir := range sortedKeys(names) {
+	return each(r.Workers, sortedKeys(names), func(dir string) (func(), error) {
 		failed, out, err := r.run(ctx, dir, "^("+strings.Join(names[dir], "|")+")$", "", 0)
-		if err != nil {
-			return err
+		if err == nil && failed {
+			err = fmt.Errorf("the tests of %s fail without a fault:\n%s", dir, out)
 		}
-		if failed {
-			return fmt.Errorf("the tests of %s fail without a fault:\n%s", dir, out)
-		}
-	}
-	return nil
+		return nil, err
+	})
 }
 
 // Run runs the tests of each fault.
 func (r *Runner) Run(ctx context.Context, faults []Fault) error {
-	return r.each(faults, func(f Fault) (Result, error) {
+	return each(r.Workers, faults, func(f Fault) (func(), error) {
 		res := Result{Fault: f}
 		start := time.Now()
 		for _, t := range f.DetectedBy {
 			failed, out, err := r.run(ctx, t.Dir, pattern(t.Name), f.ID(), f.Checks)
 			if err != nil {
-				return res, err
+				return nil, err
 			}
 			if strings.Contains(out, "no tests to run") {
-				return res, fmt.Errorf("fault %s: there is no test %s in %s", f.ID(), t.Name, t.Dir)
+				return nil, fmt.Errorf("fault %s: there is no test %s in %s", f.ID(), t.Name, t.Dir)
 			}
 			if !failed {
 				res.Missed = append(res.Missed, t)
 			}
 		}
 		res.Took = time.Since(start)
-		return res, nil
+		return func() { r.Report(res) }, nil
 	})
 }
 
@@ -128,7 +158,7 @@ var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // Search runs the tests of a package that match a pattern and reports which failed first.
 func (r *Runner) Search(ctx context.Context, dir, tests string, faults []Fault) error {
-	return r.each(faults, func(f Fault) (Result, error) {
+	return each(r.Workers, faults, func(f Fault) (func(), error) {
 		res := Result{Fault: f}
 		start := time.Now()
 		failed, out, err := r.run(ctx, dir, tests, f.ID(), r.Checks)
@@ -139,33 +169,33 @@ func (r *Runner) Search(ctx context.Context, dir, tests string, faults []Fault) 
 			res.Found = []string{"panic"}
 		}
 		res.Took = time.Since(start)
-		return res, err
+		return func() { r.Report(res) }, err
 	})
 }
 
-// each runs do for each fault, several at a time, and reports the results.
-func (r *Runner) each(faults []Fault, do func(Fault) (Result, error)) error {
-	var mu sync.Mutex // guards first and calls of Report
+// each runs do for each item, several at a time, and what do returns one at a time. It returns the first error.
+func each[T any](workers int, items []T, do func(T) (func(), error)) error {
+	var mu sync.Mutex // guards first and calls of what do returns
 	var first error
 	var wg sync.WaitGroup
-	next := make(chan Fault)
-	for range max(r.Workers, 1) {
+	next := make(chan T)
+	for range max(workers, 1) {
 		wg.Go(func() {
-			for f := range next {
-				res, err := do(f)
+			for item := range next {
+				then, err := do(item)
 				mu.Lock()
 				if err != nil && first == nil {
 					first = err
 				}
-				if err == nil {
-					r.Report(res)
+				if err == nil && then != nil {
+					then()
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for _, f := range faults {
-		next <- f
+	for _, item := range items {
+		next <- item
 	}
 	close(next)
 	wg.Wait()

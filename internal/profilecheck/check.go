@@ -4,31 +4,16 @@ package profilecheck
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kumiki-scheduler/kumiki/apm/bottleneck"
-	"github.com/kumiki-scheduler/kumiki/apm/bundle"
-	"github.com/kumiki-scheduler/kumiki/apm/pipeline"
-	"github.com/kumiki-scheduler/kumiki/internal/fault"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
 )
 
@@ -36,273 +21,152 @@ import (
 type Options struct {
 	Cases []Case
 	Seeds []uint64
-	// Kumiki records, Scheduler is the program that is recorded: kumiki or kube-scheduler.
-	Kumiki, Scheduler string
-	Seconds           int
+	// Kumiki records. Schedulers are the programs that are recorded; Injected is kumiki with causes in it.
+	Kumiki     string
+	Schedulers []Scheduler
+	Injected   string
+	Seconds    int
 	// LocalCluster is the directory of the program that starts the cluster; empty builds it.
 	LocalCluster string
 	// Dir keeps logs and profiles.
-	Dir      string
+	Dir string
+	// Journal has the results; those that it has already are not measured again.
+	Journal *Journal
+	// Gains: the cause is removed too, and the gain measured.
+	Gains    bool
 	Progress io.Writer
 }
 
-// Result is one injection.
-type Result struct {
-	Injected bottleneck.Cause
-	Seed     uint64
-	Strength string
-	Verdict  bottleneck.Verdict
-	Err      error
+// Scheduler is a program that is recorded.
+type Scheduler struct {
+	Name, Program string
 }
 
-// Named is the cause that was named; "not known" without one.
-func (r *Result) Named() string {
-	switch {
-	case r.Err != nil:
-		return "failed"
-	case !r.Verdict.Known:
-		return "not known"
+// kumikiName is the name of the scheduler that has all causes.
+const kumikiName = "kumiki"
+
+// runs reports whether a case is injected into a scheduler.
+func (s Scheduler) runs(c *Case) bool { return s.Name == kumikiName || !c.Kumiki }
+
+// turn is one injection.
+type turn struct {
+	scheduler Scheduler
+	c         Case
+	seed      uint64
+}
+
+// turns are all injections: each seed with all causes, so that an abort leaves whole seeds.
+func (o *Options) turns() (list []turn) {
+	for _, seed := range o.Seeds {
+		for _, s := range o.Schedulers {
+			for _, c := range o.Cases {
+				if s.runs(&c) {
+					list = append(list, turn{s, c, seed})
+				}
+			}
+		}
 	}
-	return r.Verdict.Findings[0].Cause.String()
+	return list
 }
 
 // nodes is the number of fake nodes.
 const nodes = 20
 
-// Run injects all causes, one after the other, on one cluster.
-func Run(ctx context.Context, o Options) ([]Result, error) {
+// Run injects all causes, one after the other, on one cluster, and adds the results to the journal.
+func Run(ctx context.Context, o Options) error {
+	var left []turn
+	for _, t := range o.turns() {
+		if !o.Journal.has(t.scheduler.Name, t.c.Name, t.seed) {
+			left = append(left, t)
+		}
+	}
+	fmt.Fprintf(o.Progress, "%d injections, %d of them in %s already\n", len(o.turns()), len(o.turns())-len(left),
+		o.Journal.name)
+	if len(left) == 0 {
+		return nil
+	}
 	cluster, err := testcluster.Launch(ctx, testcluster.Options{BinaryDir: o.LocalCluster, Nodes: nodes,
 		PodStages: "none", NoKubeletAdmission: true, NoHeartbeats: true, Args: []string{
 			"--apiserver-arg=--max-requests-inflight=150",
 			"--apiserver-arg=--max-mutating-requests-inflight=50"}})
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("starting the cluster: %w", err)
 	}
 	defer cluster.Close()
+	etcd, err := interpose(filepath.Join(cluster.DataDir, "etcd.sock"))
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	if err := cluster.Restart(testcluster.APIServer); err != nil { // connects to the slow socket
+		return fmt.Errorf("restarting the API server: %w", err)
+	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
+		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
 	}
 	cfg.QPS = -1
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	var out []Result
-	for _, c := range o.Cases {
-		for _, seed := range o.Seeds {
-			g := &ground{o: o, cluster: cluster, client: client, qps: 1000,
-				namespace: fmt.Sprintf("%s-%d", c.Cause, seed)}
-			r := g.check(ctx, c, seed)
-			out = append(out, r)
-			fmt.Fprintf(o.Progress, "%s seed %d (%s): %s\n", c.Cause, seed, r.Strength, r.describe())
-			if ctx.Err() != nil {
-				return out, ctx.Err()
-			}
+	site := &site{o: o, cluster: cluster, client: client, etcd: etcd}
+	p := newProgress(o.Progress, len(left), o.Gains, time.Now)
+	for _, t := range left {
+		r := site.check(ctx, t)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		if err := o.Journal.add(r); err != nil {
+			return err
+		}
+		p.done(&r)
 	}
-	return out, nil
+	return nil
 }
 
-func (r *Result) describe() string {
-	if r.Err != nil {
-		return "failed: " + r.Err.Error()
+// check injects a cause, and removes it again where a gain is predicted.
+func (s *site) check(ctx context.Context, t turn) Result {
+	began := time.Now()
+	r := Result{Scheduler: t.scheduler.Name, Name: t.c.Name, Injected: t.c.Cause, Seed: t.seed}
+	with := s.ground(t, false)
+	r.Strength, r.Verdict = with.run(ctx, t)
+	if with.err == nil && s.o.Gains && t.c.NoGain == "" && r.Right() {
+		without := s.ground(t, true)
+		_, after := without.run(ctx, t)
+		if without.err == nil {
+			r.Gain = gainOf(&r.Verdict, &after)
+		}
+		with.err = without.err
 	}
-	text := r.Named()
-	for _, f := range r.Verdict.Findings[:min(3, len(r.Verdict.Findings))] {
-		text += fmt.Sprintf("; %s %.0f %%", f.Cause, 100*f.Share)
+	if with.err == nil && t.c.baseline {
+		r.Baseline, with.err = s.baseline(ctx, t)
 	}
-	return fmt.Sprintf("%s; explained %.0f %% of %.1f pod-seconds, %.0f/s placed %s", text, 100*r.Verdict.Explained,
-		r.Verdict.PodSeconds, r.Verdict.Placed, r.Verdict.NotKnown)
-}
-
-// ground is the environment of one injection.
-type ground struct {
-	o         Options
-	cluster   *testcluster.Cluster
-	client    *kubernetes.Clientset
-	namespace string
-	qps       int // of the scheduler's client
-	// onReady is called when the scheduler is ready, before the recording.
-	onReady  func()
-	verdict  bottleneck.Verdict
-	cleanups []func()
-	loads    sync.WaitGroup
-	stopLoad context.CancelFunc
-}
-
-func (g *ground) check(ctx context.Context, c Case, seed uint64) Result {
-	r := Result{Injected: c.Cause, Seed: seed}
-	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.namespace}}
-	if _, r.Err = g.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); r.Err != nil {
-		return r
+	if with.err != nil {
+		r.Error = with.err.Error()
 	}
-	r.Strength, r.Err = c.run(ctx, g, rand.New(rand.NewPCG(seed, uint64(c.Cause))))
-	if g.stopLoad != nil {
-		g.stopLoad()
-		g.loads.Wait()
-	}
-	for _, f := range g.cleanups {
-		f()
-	}
-	none := int64(0)
-	err := g.client.CoreV1().Pods(g.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &none},
-		metav1.ListOptions{})
-	r.Err = errors.Join(r.Err, err)
-	r.Verdict = g.verdict
+	r.Seconds = time.Since(began).Seconds()
 	return r
 }
 
-// proxy starts a proxy between the scheduler and the API server.
-func (g *ground) proxy() (*fault.Proxy, error) {
-	p, err := fault.Start(g.o.Dir, g.cluster.SchedulerKubeconfig)
-	if err == nil {
-		g.cleanups = append(g.cleanups, func() { _ = p.Close() })
-	}
-	return p, err
-}
-
-func (g *ground) pod(change func(*v1.Pod)) *v1.Pod {
-	no, none := false, int64(0)
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "p-", Namespace: g.namespace},
-		Spec: v1.PodSpec{AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: &none,
-			Containers: []v1.Container{{Name: "c", Image: "registry.example/app:1", Resources: v1.ResourceRequirements{
-				Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1m")}}}}}}
-	if change != nil {
-		change(p)
-	}
-	return p
-}
-
-// creators is how many pods are created at once.
-const creators = 8
-
-// backlog creates pods at full speed.
-func (g *ground) backlog(ctx context.Context, n int, change func(*v1.Pod)) error {
-	var all sync.WaitGroup
-	errs := make([]error, creators)
-	for i := range creators {
-		all.Go(func() {
-			for j := i; j < n && errs[i] == nil; j += creators {
-				_, errs[i] = g.client.CoreV1().Pods(g.namespace).Create(ctx, g.pod(change), metav1.CreateOptions{})
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// load creates pods at a rate, from the moment at which the scheduler is ready.
-func (g *ground) load(ctx context.Context, rate int, change func(*v1.Pod)) {
-	ready := g.onReady
-	g.onReady = func() {
-		if ready != nil {
-			ready()
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		g.stopLoad = cancel
-		g.loads.Go(func() {
-			tick := time.NewTicker(time.Second / time.Duration(rate))
-			defer tick.Stop()
-			for ctx.Err() == nil {
-				<-tick.C
-				g.loads.Go(func() {
-					_, _ = g.client.CoreV1().Pods(g.namespace).Create(ctx, g.pod(change), metav1.CreateOptions{})
-				})
-			}
-		})
-	}
-}
-
-// record starts a scheduler, records it while it works, and analyses the profile.
-func (g *ground) record(ctx context.Context, config string, env []string, kubeconfig string) error {
-	if kubeconfig == "" {
-		kubeconfig = g.cluster.SchedulerKubeconfig
-	}
-	dir := filepath.Join(g.o.Dir, g.namespace)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("creating a directory: %w", err)
-	}
-	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+
-		"leaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: %q, qps: %d, burst: %d}\n%s", kubeconfig,
-		g.qps, g.qps, config)
-	file := filepath.Join(dir, "scheduler.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
-	}
-	port, err := freePort()
-	if err != nil {
+// run injects the cause of a turn, or removes it, and analyses what was recorded meanwhile.
+func (g *ground) run(ctx context.Context, t turn) (strength string, v bottleneck.Verdict) {
+	strength = g.inject(ctx, t, func() (err error) {
+		v, err = g.record(ctx)
 		return err
-	}
-	line := []string{g.o.Scheduler}
-	if filepath.Base(g.o.Scheduler) == "kumiki" {
-		line = append(line, "scheduler")
-	}
-	line = append(line, "--config="+file, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-		"--authentication-kubeconfig="+g.cluster.SchedulerKubeconfig,
-		"--authorization-kubeconfig="+g.cluster.SchedulerKubeconfig)
-	log, err := os.Create(filepath.Join(dir, "scheduler.log"))
-	if err != nil {
-		return fmt.Errorf("creating the log: %w", err)
-	}
-	defer log.Close()
-	scheduler := exec.CommandContext(ctx, line[0], line[1:]...)
-	scheduler.Env, scheduler.Stderr, scheduler.Stdout = append(os.Environ(), env...), log, log
-	scheduler.SysProcAttr = testcluster.ChildAttributes(syscall.SIGTERM)
-	if err := scheduler.Start(); err != nil {
-		return fmt.Errorf("starting the scheduler: %w", err)
-	}
-	defer func() {
-		_ = scheduler.Process.Kill()
-		_ = scheduler.Wait()
-	}()
-	if err := waitReady(ctx, port); err != nil {
-		return err
-	}
-	if g.onReady != nil {
-		g.onReady()
-	}
-	profile := filepath.Join(dir, "why.kumiki")
-	out, err := exec.CommandContext(ctx, g.o.Kumiki, "profile", "record", "--kubeconfig", g.cluster.Kubeconfig,
-		"--scheduler-endpoint", fmt.Sprintf("127.0.0.1:%d", port), "--scheduler-insecure", "--seconds",
-		fmt.Sprint(g.o.Seconds), "-f", profile).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("recording: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	b, err := bundle.Open(profile)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	g.verdict, err = pipeline.Why(b)
-	return err
+	})
+	return strength, v
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
+// inject injects the cause of a turn, or removes it, for as long as do takes.
+func (g *ground) inject(ctx context.Context, t turn, do func() error) (strength string) {
+	defer g.end(ctx)
+	if g.err = g.begin(ctx); g.err != nil {
+		return ""
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-// waitReady waits until the scheduler serves.
-func waitReady(ctx context.Context, port int) error {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	for range 600 {
-		answer, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/readyz", port))
-		if err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
+	r := rand.New(rand.NewPCG(t.seed, uint64(len(t.c.Name))<<8|uint64(t.c.Cause)))
+	if strength, g.err = t.c.inject(ctx, g, r); g.err == nil {
+		g.err = do()
 	}
-	return errors.New("the scheduler is not ready after a minute")
+	return strength
 }

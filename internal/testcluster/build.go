@@ -104,7 +104,7 @@ func buildIn(ctx context.Context, root string, r Release, progress io.Writer) (s
 			return "", fmt.Errorf("make directory for %s: %w", BinaryName, err)
 		}
 	}
-	unlock, err := lock(ctx, filepath.Join(out, "."+r.binary()+".lock"), nil)
+	unlock, err := lock(ctx, nil, filepath.Join(out, "."+r.binary()+".lock"))
 	if err != nil {
 		return "", err
 	}

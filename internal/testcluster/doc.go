@@ -5,7 +5,8 @@
 // with its caller.
 //
 // Tests call Start: one cluster at a time across all packages and processes (a
-// file lock), never skipped, removed when the test ends. `kumiki up` calls
+// file lock), or as many as ClustersEnv says, never skipped, removed when the test
+// ends. `kumiki up` calls
 // Launch. The control plane is a separate program because the scheduler must
 // not link it: module localcluster imports Kubernetes itself.
 package testcluster

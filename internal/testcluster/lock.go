@@ -13,22 +13,18 @@ import (
 // lockInterval is how often a lock that is held is tried again.
 const lockInterval = 100 * time.Millisecond
 
-// lock takes the file lock at path, waiting until ctx ends; waiting, when not nil, is called
-// once if the lock is held. The kernel releases the lock when this process dies, so a killed
-// test blocks no other test.
-func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
+// lock takes one of the file locks at paths, the first that is free, waiting until ctx ends; waiting, when not nil, is
+// called once if all are held. The kernel releases a lock when this process dies: a killed test blocks no other test.
+func lock(ctx context.Context, waiting func(), paths ...string) (unlock func(), err error) {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+		for _, path := range paths {
+			f, err := tryLock(path)
+			if err != nil {
+				return nil, err
+			}
+			if f != nil {
+				return func() { f.Close() }, nil
+			}
 		}
 		if waiting != nil {
 			waiting()
@@ -36,9 +32,25 @@ func lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, ctx.Err())
+			return nil, fmt.Errorf("lock %s: %w", paths[0], ctx.Err())
 		case <-time.After(lockInterval):
 		}
 	}
+}
+
+// tryLock takes the file lock at path and returns the file that holds it; nil if another file does.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if err == syscall.EWOULDBLOCK || err == syscall.EINTR {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
 }

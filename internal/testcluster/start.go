@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // TB is the part of testing.TB that Start uses. It is named here so that
@@ -23,8 +24,8 @@ type TB interface {
 }
 
 // Start runs a cluster for a test and removes it when the test ends. It waits
-// for any other test's cluster on this machine to end first, and it fails the
-// test rather than skip it.
+// while as many clusters of tests as ClustersEnv allows run on this machine, and
+// it fails the test rather than skip it.
 func Start(t TB, opts Options) *Cluster {
 	t.Helper()
 	if opts.Progress == nil {
@@ -54,16 +55,42 @@ func Start(t TB, opts Options) *Cluster {
 	return c
 }
 
-// lockOne takes the lock that serializes test clusters: two control planes on a small machine
-// make each other miss their deadlines.
+// ClustersEnv says how many test clusters may run at a time on this machine; empty means one. Two control planes that
+// work make each other slow on a small machine, but most tests wait: `make test` runs several packages at a time.
+const ClustersEnv = "KUMIKI_TEST_CLUSTERS"
+
+// lockOne takes a lock that limits the number of test clusters.
 func lockOne(ctx context.Context, progress io.Writer) (func(), error) {
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("kumiki-testcluster-%d.lock", os.Getuid()))
-	return lock(ctx, path, func() {
+	places, err := places(os.Getenv(ClustersEnv))
+	if err != nil {
+		return nil, err
+	}
+	return lock(ctx, func() {
 		fmt.Fprintln(progress, "waiting for another test's local cluster to end")
-	})
+	}, places...)
 }
 
-// Reserve takes the lock for a test that starts its cluster itself, as a user does, and releases it when the test
+// places are the paths of the locks for as many clusters as a text says. The first one is the same for any number.
+func places(text string) ([]string, error) {
+	n := 1
+	if text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			return nil, fmt.Errorf("%s: want a positive number of clusters, not %.32q", ClustersEnv, text)
+		}
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = filepath.Join(os.TempDir(), fmt.Sprintf("kumiki-testcluster-%d", os.Getuid()))
+		if i > 0 {
+			out[i] += "-" + strconv.Itoa(i+1)
+		}
+		out[i] += ".lock"
+	}
+	return out, nil
+}
+
+// Reserve takes such a lock for a test that starts its cluster itself, as a user does, and releases it when the test
 // ends.
 func Reserve(t TB) {
 	t.Helper()

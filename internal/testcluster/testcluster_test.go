@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -113,28 +114,48 @@ func TestLaunchEndsWithContext(t *testing.T) {
 	}
 }
 
-// The lock lets one holder in at a time and is free when its holder lets go.
-func TestLockIsExclusive(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
+// Each lock lets one holder in at a time and is free when its holder lets go.
+func TestLocksAreExclusive(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	take := func(paths ...string) func() {
+		t.Helper()
+		unlock, err := lock(t.Context(), nil, paths...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return unlock
 	}
+	unlock := take(first, second)
+	other := take(first, second)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*lockInterval)
 	defer cancel()
 	waited := false
-	if _, err := lock(ctx, path, func() { waited = true }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("second holder got %v, want to wait until its time is up", err)
+	if _, err := lock(ctx, func() { waited = true }, first, second); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a third holder of two locks got %v, want to wait until its time is up", err)
 	}
 	if !waited {
 		t.Error("no one was notified of the wait")
 	}
 	unlock()
-	unlock, err = lock(t.Context(), path, nil)
-	if err != nil {
-		t.Fatalf("the lock stayed taken: %v", err)
+	take(first)()
+	other()
+	take(second)()
+}
+
+// Tests with another limit have a lock in common, so that a test alone waits for those of `make test`.
+func TestPlacesOfClusters(t *testing.T) {
+	one, err := places("")
+	three, err3 := places("3")
+	if err != nil || err3 != nil || len(one) != 1 || len(three) != 3 || three[0] != one[0] ||
+		len(slices.Compact(slices.Sorted(slices.Values(three)))) != 3 {
+		t.Errorf("one cluster takes %v, three take %v; %v, %v", one, three, err, err3)
 	}
-	unlock()
+	for _, text := range []string{"0", "-1", "many"} {
+		if _, err := places(text); err == nil || !strings.Contains(err.Error(), ClustersEnv) {
+			t.Errorf("%q clusters: %v", text, err)
+		}
+	}
 }
 
 func TestOptionsBecomeFlags(t *testing.T) {

@@ -28,7 +28,7 @@ Without arguments all faults of the repository are run. Call it in the root of t
 `)
 		flag.PrintDefaults()
 	}
-	workers := flag.Int("p", 2, "number of test `processes` at a time")
+	workers := flag.Int("p", 3, "number of test `processes` at a time; some wait until a test gives up")
 	timeout := flag.Duration("timeout", 5*time.Minute, "time for one test process; a test that takes longer has detected its fault")
 	search := flag.String("search", "", "instead of the tests that the patches name, run tests that match this `pattern` and print which fail first")
 	within := flag.String("in", "", "the `directory` of the package whose tests -search runs; the package of each fault by default")
