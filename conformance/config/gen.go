@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -210,7 +211,7 @@ func pluginSet(r *gen.Rand, point string, from []string) object {
 
 // multiPoint enables and disables for all points, and always leaves the queue sorted and pods bound.
 func multiPoint(r *gen.Rand) object {
-	all := ours.Catalog{}.Plugins()
+	all := slices.Concat(ours.Plugins(), ours.GatedPlugins()) // kube-scheduler has no others
 	var enabled, disabled list
 	star := r.Chance(15)
 	if star {

@@ -58,6 +58,8 @@ func (g *generator) of(t reflect.Type) object {
 		return object{"enum": list{"all", "window", "randomSubset", "powerOfTwo", nil}}
 	case reflect.TypeFor[ours.Cycle]():
 		return object{"enum": list{"continuous", "sessions", nil}}
+	case reflect.TypeFor[ours.Norm]():
+		return object{"enum": list{"L1", "L2", "", nil}}
 	case reflect.TypeFor[ours.Fit]():
 		return object{"enum": list{"resources", "slots", nil}}
 	}
@@ -132,27 +134,44 @@ var limits = map[string]object{
 	"PodTopologySpreadArgs.defaultingType":                {"enum": list{"", "System", "List", nil}},
 	"TopologySpreadConstraint.maxSkew":                    {"minimum": 1},
 	"TopologySpreadConstraint.whenUnsatisfiable":          {"enum": list{"DoNotSchedule", "ScheduleAnyway"}},
-	"KumikiArgs.seed":                                     {"description": "seed of random choices; the same in all profiles; default 1"},
-	"KumikiArgs.inFlightBinds":                            {"minimum": 1, "description": "maximum number of binds in flight; the same in all profiles; default 100"},
-	"KumikiArgs.strategy":                                 {"description": "which nodes that fit are ranked; without it, window if percentageOfNodesToScore is above 0, else all"},
-	"KumikiArgs.subset":                                   {"minimum": 1, "description": "number of nodes that randomSubset ranks"},
-	"KumikiArgs.syncPreemption":                           {"description": "a pod may be tried again before the evictions for it are carried out"},
-	"KumikiArgs.preemption":                               {"description": "rules for evictions in addition to DefaultPreemptionArgs"},
-	"PreemptionArgs.budgets":                              {"enum": list{"BestEffort", "Strict", nil}, "description": "BestEffort evicts against a disruption budget if there is no other capacity, Strict never; default BestEffort"},
-	"PreemptionArgs.victimTimeout":                        {"description": "how long after its grace period the capacity of a terminating pod still counts as becoming free, in preemption with gangs; at most 24h, 0s without limit; default 5m"},
-	"PreemptionArgs.after":                                {"description": "how long a pod or gang waits for new nodes, since it was first rejected, before pods are evicted for it; at most 24h; default 0s"},
-	"KumikiArgs.fitScoresReal":                            {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
-	"KumikiArgs.cycle":                                    {"description": "when pods are tried: continuous, as soon as an event may help them; sessions, all together on one snapshot of the cluster; the same in all profiles; default continuous"},
-	"KumikiArgs.sessionPeriod":                            {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; default 5s"},
-	"KumikiArgs.fit":                                      {"description": "what makes a node full: resources, or slots, with which each node holds one pod regardless of its requests; default resources"},
-	"KumikiArgs.gangs":                                    {"description": "which declarations of gangs count; the same in all profiles; default: native pod groups, if they can be read"},
-	"GangsArgs.podgroup":                                  onOff("Auto"),
-	"GangsArgs.annotation":                                onOff(),
-	"GangsArgs.sigs":                                      onOff(),
-	"GangsArgs.volcano":                                   onOff(),
-	"GangsArgs.hold":                                      {"description": "when capacity is reserved for a blocked gang; one gang at a time"},
-	"HoldArgs.after":                                      {"description": "how long a gang must have been blocked before capacity is reserved; default 10s"},
-	"HoldArgs.for":                                        {"description": "how long capacity is reserved at most, 0s for no reservation; default 5m"},
+	"NodeResourcesBestFitArgs.norm": {
+		"description": "how what is left of several resources becomes one number: L1, their weighted mean, or L2, " +
+			"the square root of the weighted mean of squares; default L1"},
+	"NodeResourcesFragmentationArgs.resources": {
+		"description": "resources whose weight is not 1; every resource that pods request counts"},
+	"KumikiArgs.seed":              {"description": "seed of random choices; the same in all profiles; default 1"},
+	"KumikiArgs.inFlightBinds":     {"minimum": 1, "description": "maximum number of binds in flight; the same in all profiles; default 100"},
+	"KumikiArgs.strategy":          {"description": "which nodes that fit are ranked; without it, window if percentageOfNodesToScore is above 0, else all"},
+	"KumikiArgs.subset":            {"minimum": 1, "description": "number of nodes that randomSubset ranks"},
+	"KumikiArgs.syncPreemption":    {"description": "a pod may be tried again before the evictions for it are carried out"},
+	"KumikiArgs.preemption":        {"description": "rules for evictions in addition to DefaultPreemptionArgs"},
+	"PreemptionArgs.budgets":       {"enum": list{"BestEffort", "Strict", nil}, "description": "BestEffort evicts against a disruption budget if there is no other capacity, Strict never; default BestEffort"},
+	"PreemptionArgs.victimTimeout": {"description": "how long after its grace period the capacity of a terminating pod still counts as becoming free, in preemption with gangs; at most 24h, 0s without limit; default 5m"},
+	"PreemptionArgs.after":         {"description": "how long a pod or gang waits for new nodes, since it was first rejected, before pods are evicted for it; at most 24h; default 0s"},
+	"KumikiArgs.fitScoresReal":     {"description": "NodeResourcesFit scores what containers request, without assumptions about those that request nothing"},
+	"KumikiArgs.cycle":             {"description": "when pods are tried: continuous, as soon as an event may help them; sessions, all together on one snapshot of the cluster; the same in all profiles; default continuous"},
+	"KumikiArgs.sessionPeriod":     {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; default 5s"},
+	"KumikiArgs.fit":               {"description": "what makes a node full: resources, or slots, with which each node holds one pod regardless of its requests; default resources"},
+	"KumikiArgs.hosted": {"description": "limits for plugins that are written for kube-scheduler's framework; " +
+		"the same in all profiles"},
+	"HostedArgs.pluginTimeout": {"description": "how long a call of a plugin may take; one that takes longer is " +
+		"an error; at most 1h, 0s without limit; default 0s"},
+	"HostedArgs.slowCall": {"description": "how long a call of a plugin takes that is logged and counted as " +
+		"slow; at most 1h, 0s for none; default 1s"},
+	"HostedArgs.reuse": {"enum": list{"None", "Signed", nil}, "description": "which verdicts of Filter are used for " +
+		"several pods: Signed, those of plugins that sign the pods alike, on nodes that have not changed, for 500ms; " +
+		"default None"},
+	"HostedArgs.check": {"description": "compare what is lent to a plugin before and after each call, and log and " +
+		"count plugins that modify it; for tests; default false"},
+	"KumikiArgs.gangs":     {"description": "which declarations of gangs count; the same in all profiles; default: native pod groups, if they can be read"},
+	"GangsArgs.podgroup":   onOff("Auto"),
+	"GangsArgs.annotation": onOff(),
+	"GangsArgs.sigs":       onOff(),
+	"GangsArgs.volcano":    onOff(),
+	"GangsArgs.hold":       {"description": "when capacity is reserved for a blocked gang; one gang at a time"},
+	"HoldArgs.after":       {"description": "how long a gang must have been blocked before capacity is reserved; default 10s"},
+	"HoldArgs.for":         {"description": "how long capacity is reserved at most, 0s for no reservation; default 5m"},
+	"HoldArgs.backfill":    onOff(),
 	"GangsArgs.scaleUp": {
 		"description": "how long a blocked gang requests nodes from an autoscaler"},
 	"ScaleUpArgs.for": {
@@ -199,7 +218,8 @@ func (g *generator) arguments() {
 		reflect.TypeFor[configv1.DefaultPreemptionArgs](), reflect.TypeFor[configv1.DynamicResourcesArgs](), reflect.TypeFor[configv1.InterPodAffinityArgs](),
 		reflect.TypeFor[configv1.NodeAffinityArgs](), reflect.TypeFor[configv1.NodeResourcesBalancedAllocationArgs](),
 		reflect.TypeFor[configv1.NodeResourcesFitArgs](), reflect.TypeFor[configv1.PodTopologySpreadArgs](), reflect.TypeFor[configv1.VolumeBindingArgs](),
-		reflect.TypeFor[ours.KumikiArgs](),
+		reflect.TypeFor[ours.NodeResourcesBestFitArgs](), reflect.TypeFor[ours.NodeResourcesDotProductArgs](),
+		reflect.TypeFor[ours.NodeResourcesFragmentationArgs](), reflect.TypeFor[ours.KumikiArgs](),
 	} {
 		ref := g.of(t)
 		if properties := g.definitions[t.Name()].(object)["properties"].(object); t != reflect.TypeFor[ours.KumikiArgs]() {

@@ -59,14 +59,14 @@ type upstream struct {
 // quiet: what upstream logs is not what is asked for here.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-func start(percentage int32) (*upstream, error) {
+func start(percentage int32, options ...scheduler.Option) (*upstream, error) {
 	quiet()
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	u := &upstream{ctx: ctx, stop: stop, api: oracle.NewObjects()}
 	var err error
 	u.sched, err = scheduler.New(ctx, nil, u.api.Factory, nil,
 		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
-		scheduler.WithPercentageOfNodesToScore(&percentage))
+		append(options, scheduler.WithPercentageOfNodesToScore(&percentage))...)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("start upstream's scheduler: %w", err)

@@ -24,6 +24,10 @@ type Options struct {
 	Sizes gen.Sizes
 	// Plugins of the profiles; nil means those that kumiki has.
 	Plugins []scenario.Plugin
+	// First is the number of the first cluster, so that a long run can be made in pieces.
+	First int
+	// Adjust, if not nil, changes a scenario before it is asked.
+	Adjust func(*scenario.Scenario)
 	// MaxFailures ends the run early. 0 means at the first.
 	MaxFailures int
 	// Progress is called after each cluster, with counted cases.
@@ -41,6 +45,7 @@ type Failure struct {
 // Report is what a run counted.
 type Report struct {
 	Options      Options
+	Next         int // number of the cluster after the last one
 	Clusters     int
 	Large        int
 	Nodes        int
@@ -63,8 +68,11 @@ func Run(upstream, ours Subject, opt Options) (*Report, error) {
 		opt.Plugins = gen.DefaultPlugins()
 	}
 	r := &Report{Options: opt, Exceptions: map[string]int{}, Discarded: map[string]int{}, Coverage: NewCoverage()}
-	for n := 0; r.Cases < opt.Cases && !r.stoppedEarly; n++ {
-		s := gen.MakeWith(opt.Seed, n, opt.Sizes, opt.Plugins)
+	for r.Next = opt.First; r.Cases < opt.Cases && !r.stoppedEarly; r.Next++ {
+		s := gen.MakeWith(opt.Seed, r.Next, opt.Sizes, opt.Plugins)
+		if opt.Adjust != nil {
+			opt.Adjust(s)
+		}
 		if err := r.scenario(upstream, ours, s); err != nil {
 			return r, fmt.Errorf("%s: %w", s.Name, err)
 		}

@@ -9,28 +9,42 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // Calls counts the calls of plugins: plugin, point, pod and node -> calls.
 type Calls map[string]int
 
+// at lists the calls at a point.
+func (c Calls) at(point string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		if strings.Contains(key, " "+point+" ") {
+			list = append(list, fmt.Sprint(key, c[key]))
+		}
+	}
+	return fmt.Sprint(list)
+}
+
 // Random is a plugin whose answers are drawn.
 type Random struct {
-	name  string
-	seed  uint64
-	calls func() Calls // where calls are counted; nil for nowhere
+	name   string
+	seed   uint64
+	calls  func() Calls // where calls are counted; nil for nowhere
+	handle fwk.Handle
 }
 
 // Factory returns the factory of a Random, for both schedulers.
 func Factory(name string, seed uint64,
 	calls func() Calls) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-		return &Random{name, seed, calls}, nil
+	return func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+		return &Random{name, seed, calls, h}, nil
 	}
 }
 
@@ -141,10 +155,32 @@ func (r *Random) RemovePod(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	return nil
 }
 
+// counting is the annotation of pods for which Filter draws by its calls for the node before. On a node with nominated
+// pods of lower priority alone, upstream drops what Filter writes, and kumiki does not, so there are none then.
+const counting = "counting"
+
+// filtered counts a call of Filter for a node in the CycleState, and returns the calls before. Each plugin and node has
+// a key, because upstream evaluates nodes in parallel.
+func (r *Random) filtered(state fwk.CycleState, node string) int64 {
+	key := fwk.StateKey(r.name + " on " + node)
+	data, err := state.Read(key)
+	if err != nil {
+		state.Write(key, &sum{1})
+		return 0
+	}
+	before := data.(*sum).n
+	data.(*sum).n++
+	return before
+}
+
 // Filter draws each status, by all that it sees.
 func (r *Random) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) *fwk.Status {
 	r.count("Filter", pod.Name, node.Node().Name)
-	switch n := r.draw(1000, "Filter", pod.Name, node.Node().Name, seen(node, false), add(state, 0)); {
+	before := int64(0)
+	if pod.Annotations[counting] != "" {
+		before = r.filtered(state, node.Node().Name)
+	}
+	switch n := r.draw(1000, "Filter", pod.Name, node.Node().Name, seen(node, false), add(state, 0), before); {
 	case n < 100:
 		return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%s finds the node busy %d", r.name, n%3))
 	case n < 160:
@@ -155,6 +191,125 @@ func (r *Random) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, no
 		return fwk.AsStatus(errors.New("Filter fails"))
 	}
 	return nil
+}
+
+// PostFilter draws each status and each kind of nomination, by the statuses of all nodes.
+func (r *Random) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod,
+	statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	r.count("PostFilter", pod.Name, "")
+	if len(statuses.Get("no-such-node").Reasons()) == 0 { // all plugins have prepared the pod
+		r.dryRuns(state, pod)
+	}
+	n := r.draw(100, "PostFilter", pod.Name, r.statuses(statuses), add(state, 0))
+	var result *fwk.PostFilterResult
+	switch r.draw(4, "nominates", pod.Name) {
+	case 0:
+		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride,
+			NominatedNodeName: fmt.Sprint("node-", n)}}
+	case 1:
+		result = &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
+	case 2:
+		result = &fwk.PostFilterResult{}
+	}
+	switch {
+	case n < 15:
+		return result, nil
+	case n < 25:
+		return result, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.name+" knows that no one can help")
+	case n < 33:
+		return result, fwk.AsStatus(errors.New(r.name + " cannot help now"))
+	case n < 40:
+		return result, fwk.NewStatus(fwk.Pending, r.name+" waits for help")
+	case n < 45:
+		return result, fwk.NewStatus(fwk.Unschedulable)
+	}
+	return result, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("%s does not help %d", r.name, n%5), "nor later")
+}
+
+// dryRunNodes is on how many nodes a plugin makes dry runs.
+const dryRunNodes = 6
+
+// dryRuns asks the Handle whether the pod would fit without the first two pods of a node, and counts the answers as
+// calls, so that they are compared.
+func (r *Random) dryRuns(state fwk.CycleState, pod *v1.Pod) {
+	ctx := context.Background()
+	nodes, _ := r.handle.SnapshotSharedLister().NodeInfos().List()
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b fwk.NodeInfo) int { return strings.Compare(a.Node().Name, b.Node().Name) })
+	for _, n := range nodes[:min(dryRunNodes, len(nodes))] {
+		without, dry := n.Snapshot(), state.Clone()
+		pods := slices.Clone(n.GetPods())
+		slices.SortFunc(pods, func(a, b fwk.PodInfo) int { return strings.Compare(a.GetPod().Name, b.GetPod().Name) })
+		text := ""
+		for _, gone := range pods[:min(2, len(pods))] {
+			if err := without.RemovePod(klog.Background(), gone.GetPod()); err != nil {
+				text += err.Error()
+			}
+			status := r.handle.RunPreFilterExtensionRemovePod(ctx, dry, pod, gone, without)
+			text += fmt.Sprint("-", gone.GetPod().Name, status.Code())
+		}
+		for _, now := range []fwk.NodeInfo{without, n} {
+			status := r.handle.RunFilterPluginsWithNominatedPods(ctx, dry, pod, now)
+			if now == n {
+				status = r.handle.RunFilterPlugins(ctx, state.Clone(), pod, now)
+			}
+			text += fmt.Sprint(" ", status.Code())
+			if status != nil {
+				reasons := slices.Clone(status.Reasons())
+				slices.Sort(reasons)
+				text += fmt.Sprint(status.Plugin(), reasons)
+			}
+		}
+		r.count("DryRun", pod.Name, n.Node().Name+text)
+	}
+	r.count("DryRun", pod.Name, r.scoreAll(state.Clone(), pod, nodes[:min(dryRunNodes, len(nodes))]))
+}
+
+// scoreAll lists what the Handle's plugins score: of each node the plugins that say something, and the total. When one
+// fails, which one depends on the order.
+func (r *Random) scoreAll(state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) string {
+	if !r.handle.RunPreScorePlugins(context.Background(), state, pod, nodes).IsSuccess() {
+		return "PreScore fails"
+	}
+	scores, status := r.handle.RunScorePlugins(context.Background(), state, pod, nodes)
+	if !status.IsSuccess() {
+		return "Score fails"
+	}
+	text := ""
+	for _, n := range scores {
+		text += fmt.Sprint(" ", n.Name)
+		for i, raw := range n.RawScores {
+			if raw.Name == "VolumeBinding" { // upstream knows only the nodes that its Filter has accepted
+				n.TotalScore -= n.Scores[i].Score
+				continue
+			}
+			if raw.Score != 0 || n.Scores[i].Score != 0 {
+				text += fmt.Sprint(" ", raw.Name, raw.Score, "/", n.Scores[i].Score)
+			}
+		}
+		text += fmt.Sprint(" ", n.TotalScore)
+	}
+	return text
+}
+
+// statuses lists what a plugin sees of the nodes.
+func (r *Random) statuses(of fwk.NodeToStatusReader) string {
+	nodes := r.handle.SnapshotSharedLister().NodeInfos()
+	all, _ := nodes.List()
+	var list []string
+	for _, n := range append(all[:len(all):len(all)], nil) {
+		name := "no-such-node"
+		if n != nil {
+			name = n.Node().Name
+		}
+		status := of.Get(name)
+		reasons := slices.Clone(status.Reasons())
+		slices.Sort(reasons)
+		list = append(list, fmt.Sprint(name, status.Code(), status.Plugin(), reasons))
+	}
+	helped, _ := of.NodesForStatusCode(nodes, fwk.Unschedulable)
+	slices.Sort(list)
+	return fmt.Sprint(list, len(helped))
 }
 
 // PreScore draws Skip, errors, and what it adds to the shared sum.

@@ -17,21 +17,20 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
-	"github.com/kumiki-scheduler/kumiki/host/framework"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 )
 
 // Subject answers with kumiki's search.
 type Subject struct {
-	// Hosted are plugins of kube-scheduler's framework that profiles may have.
-	Hosted []framework.Registration
+	// Hosting is which plugins are hosted.
+	Hosting Hosting
 	// Placed is called after each decision, before it is checked; it may be nil.
 	Placed func()
 }
 
 // Load implements diff.Subject.
 func (sub Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
-	config, err := ConfigWith(&s.Profile, sub.Hosted)
+	config, _, err := sub.Hosting.Config(&s.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func (sub Subject) Load(s *scenario.Scenario) (diff.Cluster, error) {
 			place.DefaultClassBytes),
 		names: make([]string, 0, len(s.Nodes)),
 	}
-	if len(sub.Hosted) > 0 {
+	if len(sub.Hosting.Plugins) > 0 {
 		c.intake.KeepFull()
 	}
 	for _, o := range s.Objects {

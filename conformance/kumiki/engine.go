@@ -46,6 +46,8 @@ type EngineRun struct {
 	relabelled int
 	// repelled: UID of a pod whose newest attempt InterPodAffinity rejected -> relabelled at that time.
 	repelled map[string]int
+	// second, if not nil, receives the same events.
+	second *Second
 	// version is the newest resourceVersion of objects that were written.
 	version int
 	// Refused counts refused writes, Written those that were carried out.
@@ -57,6 +59,12 @@ type EngineRun struct {
 // NewEngineRun loads nodes and bound pods on both sides. The pods of the asks come
 // later, one by one.
 func NewEngineRun(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*EngineRun, error) {
+	return NewEngineRunBeside(o, s, seed, n, nil)
+}
+
+// NewEngineRunBeside is NewEngineRun with a second engine, which may be nil.
+func NewEngineRunBeside(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int, second *Second) (*EngineRun,
+	error) {
 	// The nominator of the oracle is fixed; the engine's follows its queue.
 	plain := *s
 	plain.Nominated = nil
@@ -65,6 +73,9 @@ func NewEngineRun(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*
 		return nil, err
 	}
 	cfg, err := Config(&s.Profile)
+	if err == nil && second != nil {
+		err = second.start(s)
+	}
 	if err != nil {
 		up.Close()
 		return nil, err
@@ -72,19 +83,31 @@ func NewEngineRun(o *oracle.Oracle, s *scenario.Scenario, seed uint64, n int) (*
 	cfg.UnschedulableTimeout = 300 * record.Second
 	st := &EngineRun{up: up, s: s, eng: engine.New(cfg), intake: convert.NewIntake(),
 		rand:  gen.NewRand(seed, uint64(n)),
-		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, repelled: map[string]int{}, version: 1_000_000}
-	st.eng.Step(engine.Tick{Now: st.now})
+		world: gen.NewWorld(seed, n), now: record.Second * 1_800_000_000, nodes: slices.Clone(s.Nodes), running: slices.Clone(s.Bound), pods: map[string]*v1.Pod{}, refused: map[string]bool{}, repelled: map[string]int{}, version: 1_000_000, second: second}
+	if second != nil {
+		st.intake.KeepFull()
+	}
+	st.step(engine.Tick{Now: st.now})
 	for _, o := range s.Objects {
-		st.eng.Step(engine.ObjectSet{Object: intake.Trim(o.APIObject)})
+		st.step(engine.ObjectSet{Object: intake.Trim(o.APIObject)})
 	}
 	for _, node := range s.Nodes {
-		st.eng.Step(engine.NodeSet{Node: st.intake.Node(node)})
+		st.step(engine.NodeSet{Node: st.intake.Node(node)})
 	}
 	for _, p := range s.Bound {
-		st.eng.Step(engine.PodSet{Pod: st.intake.Pod(p)})
+		st.step(engine.PodSet{Pod: st.intake.Pod(p)})
 	}
-	st.eng.Step(engine.Synced{})
+	st.step(engine.Synced{})
 	return st, nil
+}
+
+// step steps the engines and returns the effects of the first one.
+func (st *EngineRun) step(ev engine.Event) []engine.Effect {
+	effects := slices.Clone(st.eng.Step(ev))
+	if st.second != nil {
+		st.second.step(ev, effects)
+	}
+	return effects
 }
 
 // Close ends upstream's side.
@@ -92,6 +115,14 @@ func (st *EngineRun) Close() { st.up.Close() }
 
 // Play runs the scenario to its end and returns the first difference, or "".
 func (st *EngineRun) Play(steps int) string {
+	d := st.play(steps)
+	if b := st.second; b != nil && b.difference != "" {
+		return b.difference
+	}
+	return d
+}
+
+func (st *EngineRun) play(steps int) string {
 	arriving := st.s.Asks
 	for range steps {
 		switch n := st.rand.Intn(100); {
@@ -370,7 +401,7 @@ func (st *EngineRun) outcome() string {
 
 // cycle lets the engine decide once and holds the decision against upstream.
 func (st *EngineRun) cycle() string {
-	effects := slices.Clone(st.eng.Step(engine.Cycle{}))
+	effects := st.step(engine.Cycle{})
 	for _, e := range effects {
 		d, ok := e.(engine.Decided)
 		if !ok {
@@ -402,7 +433,8 @@ func (st *EngineRun) judge(d *record.Decision, effects []engine.Effect) string {
 	case want.Gate != nil:
 		return "the pod is gated"
 	case d.Feasible != len(want.Feasible):
-		return fmt.Sprintf("feasible nodes: upstream %d, kumiki %d of %d: %s", len(want.Feasible), d.Feasible, d.Nodes, d.Message)
+		return fmt.Sprintf("feasible nodes: upstream %d, kumiki %d of %d: %s", len(want.Feasible), d.Feasible,
+			d.Nodes, d.Message)
 	case len(want.Best) > 0:
 		st.Placed++
 		return winner(d, want)

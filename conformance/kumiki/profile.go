@@ -5,9 +5,7 @@ package kumiki
 import (
 	"sigs.k8s.io/yaml"
 
-	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/conformance/oracle"
-	"github.com/kumiki-scheduler/kumiki/conformance/release"
 	"github.com/kumiki-scheduler/kumiki/conformance/scenario"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/host/framework"
@@ -19,20 +17,8 @@ func Config(p *scenario.Profile) (engine.Config, error) { return ConfigWith(p, n
 
 // ConfigWith is Config for a profile that may have plugins of kube-scheduler's framework.
 func ConfigWith(p *scenario.Profile, hosted []framework.Registration) (engine.Config, error) {
-	text, err := File(p)
-	if err != nil {
-		return engine.Config{}, err
-	}
-	plugins, err := app.Plugins{}.WithFramework(hosted...)
-	if err != nil {
-		return engine.Config{}, err
-	}
-	plugins = plugins.With(release.Features())
-	resolved, err := plugins.ParseConfig(text)
-	if err != nil {
-		return engine.Config{}, err
-	}
-	return plugins.EngineConfig(resolved)
+	out, _, err := Hosting{Plugins: hosted}.Config(p)
+	return out, err
 }
 
 // Profile is the one profile of Config.
@@ -48,10 +34,15 @@ func Profile(p *scenario.Profile) (engine.Profile, error) {
 type object = map[string]any
 
 // File is the profile as a KubeSchedulerConfiguration v1.
-func File(p *scenario.Profile) ([]byte, error) {
-	var enabled []object
+func File(p *scenario.Profile) ([]byte, error) { return Hosting{}.file(p) }
+
+func (h Hosting) file(p *scenario.Profile) ([]byte, error) {
+	var enabled, renamed []object
 	for _, e := range p.Plugins {
-		o := object{"name": e.Name}
+		o := object{"name": h.name(e.Name)}
+		if h.name(e.Name) != e.Name {
+			renamed = append(renamed, o)
+		}
 		if e.Weight != 0 {
 			o["weight"] = e.Weight
 		}
@@ -59,19 +50,19 @@ func File(p *scenario.Profile) ([]byte, error) {
 	}
 	var args []object
 	if p.NodeAffinity != nil {
-		args = append(args, object{"name": "NodeAffinity", "args": p.NodeAffinity})
+		args = append(args, object{"name": h.name("NodeAffinity"), "args": p.NodeAffinity})
 	}
 	if p.Fit != nil {
-		args = append(args, object{"name": "NodeResourcesFit", "args": p.Fit})
+		args = append(args, object{"name": h.name("NodeResourcesFit"), "args": p.Fit})
 	}
 	if p.Balanced != nil {
-		args = append(args, object{"name": "NodeResourcesBalancedAllocation", "args": p.Balanced})
+		args = append(args, object{"name": h.name("NodeResourcesBalancedAllocation"), "args": p.Balanced})
 	}
 	if p.Spread != nil {
-		args = append(args, object{"name": "PodTopologySpread", "args": p.Spread})
+		args = append(args, object{"name": h.name("PodTopologySpread"), "args": p.Spread})
 	}
 	if p.PodAffinity != nil {
-		args = append(args, object{"name": "InterPodAffinity", "args": p.PodAffinity})
+		args = append(args, object{"name": h.name("InterPodAffinity"), "args": p.PodAffinity})
 	}
 	return yaml.Marshal(object{
 		"apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -80,20 +71,24 @@ func File(p *scenario.Profile) ([]byte, error) {
 			"schedulerName": oracle.SchedulerName,
 			"plugins": object{
 				"multiPoint": object{"disabled": []object{{"name": "*"}}, "enabled": enabled},
-				"preFilter":  object{"disabled": named(p.NoFilter)},
-				"filter":     object{"disabled": named(p.NoFilter)},
-				"preScore":   object{"disabled": named(p.NoScore)},
-				"score":      object{"disabled": named(p.NoScore)},
+				"preFilter":  object{"disabled": h.named(p.NoFilter)},
+				"filter":     object{"disabled": h.named(p.NoFilter)},
+				"preScore":   object{"disabled": h.named(p.NoScore)},
+				"score":      object{"disabled": h.named(p.NoScore)},
+				// Hosted plugins do not run at the points of pod groups.
+				"placementGenerate":  object{"disabled": renamed},
+				"placementScore":     object{"disabled": renamed},
+				"podGroupPostFilter": object{"disabled": renamed},
 			},
 			"pluginConfig": args,
 		}},
 	})
 }
 
-func named(names []string) []object {
+func (h Hosting) named(names []string) []object {
 	var out []object
 	for _, n := range names {
-		out = append(out, object{"name": n})
+		out = append(out, object{"name": h.name(n)})
 	}
 	return out
 }

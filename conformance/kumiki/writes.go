@@ -23,7 +23,7 @@ import (
 // both sides at once.
 
 // tell steps the engine and does what it asks.
-func (st *EngineRun) tell(ev engine.Event) { st.depart(slices.Clone(st.eng.Step(ev))) }
+func (st *EngineRun) tell(ev engine.Event) { st.depart(st.step(ev)) }
 
 // depart carries out effects.
 func (st *EngineRun) depart(effects []engine.Effect) {
@@ -78,6 +78,9 @@ func (st *EngineRun) set(o scenario.APIObject) {
 	st.version++
 	o.SetResourceVersion(strconv.Itoa(st.version))
 	st.up.SetObject(o)
+	if st.second != nil {
+		st.second.Objects.Set(o)
+	}
 	st.tell(engine.ObjectSet{Object: intake.Trim(o)})
 }
 
@@ -132,6 +135,9 @@ func (st *EngineRun) carryOut(w cluster.Write) {
 		ref := scenario.ObjectRef{Kind: string(w.Kind), Namespace: w.Namespace, Name: w.Name}
 		if _, ok := st.up.Object(ref); ok {
 			st.up.DeleteObject(ref)
+			if st.second != nil {
+				st.second.Objects.Delete(ref)
+			}
 			st.tell(engine.ObjectGone{Kind: w.Kind, Key: cluster.ObjectKey{Namespace: w.Namespace, Name: w.Name}})
 		}
 	}

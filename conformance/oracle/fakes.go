@@ -18,10 +18,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// devices makes upstream's manager of resource claims, fed as the scheduler feeds it
+// Devices makes upstream's manager of resource claims, fed as the scheduler feeds it
 // (scheduler.go and eventhandlers.go): classes reach the cache of extended resources before any
 // other component.
-func (o *Objects) devices(ctx context.Context) *dynamicresources.DefaultDRAManager {
+func (o *Objects) Devices(ctx context.Context) *dynamicresources.DefaultDRAManager {
 	resources := o.Factory.Resource().V1()
 	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), resources.ResourceClaims().Informer(), "ResourceClaim", "", nil)
 	slices, err := tracker.StartTracker(ctx, tracker.Options{

@@ -100,6 +100,9 @@ type Cluster struct {
 	nodes []fwk.NodeInfo
 	// scorers: plugin name -> instance, to read raw scores from.
 	scorers map[string]fwk.ScorePlugin
+	// state and fit are those of the last Decide.
+	state fwk.CycleState
+	fit   *framework.FitError
 }
 
 // Cluster loads nodes, bound pods and the profile. A profile that upstream
@@ -135,7 +138,7 @@ func (o *Oracle) Cluster(s *scenario.Scenario) (*Cluster, error) {
 		frameworkruntime.WithParallelism(1),
 		frameworkruntime.WithMetricsRecorder(o.recorder),
 		frameworkruntime.WithInformerFactory(c.api.Factory),
-		frameworkruntime.WithSharedDRAManager(c.api.devices(ctx)),
+		frameworkruntime.WithSharedDRAManager(c.api.Devices(ctx)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(c.api.Factory.Storage().V1().CSINodes().Lister())),
 	)
 	if err != nil {
@@ -333,6 +336,7 @@ func (c *Cluster) Decide(pod *v1.Pod) *outcome.Outcome {
 		return out
 	}
 	state := framework.NewCycleState()
+	c.state = state
 	fit, ok := c.filter(state, pod, out)
 	if !ok {
 		return out
@@ -371,6 +375,7 @@ func (c *Cluster) filter(state fwk.CycleState, pod *v1.Pod, out *outcome.Outcome
 	fit := &framework.FitError{Pod: pod, NumAllNodes: len(c.nodes), Diagnosis: framework.Diagnosis{
 		NodeToStatus: framework.NewDefaultNodeToStatus(),
 	}}
+	c.fit = fit
 	result, status, rejectors := c.framework.RunPreFilterPlugins(c.ctx, state, pod)
 	fit.Diagnosis.UnschedulablePlugins = rejectors
 	if !status.IsSuccess() {
@@ -532,7 +537,7 @@ func (o *Oracle) Framework(p *scenario.Profile) (framework.Framework, *Objects, 
 		frameworkruntime.WithSnapshotSharedLister(internalcache.NewEmptySnapshot()),
 		frameworkruntime.WithMetricsRecorder(o.recorder),
 		frameworkruntime.WithInformerFactory(api.Factory),
-		frameworkruntime.WithSharedDRAManager(api.devices(o.ctx)),
+		frameworkruntime.WithSharedDRAManager(api.Devices(o.ctx)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(api.Factory.Storage().V1().CSINodes().Lister())),
 	)
 	return f, api, err

@@ -29,7 +29,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
@@ -103,10 +102,7 @@ func newTheirs(t testing.TB, w *scene) *theirs {
 	registry[names.DefaultPreemption] = func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 		pl, err := defaultpreemption.New(ctx, args, h, feature.Features{})
 		if err == nil {
-			pl.Evaluator.PdbLister = budgetsByName{pl.Evaluator.PdbLister}
-			pl.Executor.PreemptPod = func(context.Context, preemption.Candidate, preemption.ExecutorPreemptor, *v1.Pod, string) (bool, error) {
-				return false, nil
-			}
+			restrain(pl)
 		}
 		u.plugin = pl
 		return pl, err
@@ -174,32 +170,37 @@ func (u *theirs) decide(t testing.TB, pod *v1.Pod) (c choice, ok bool) {
 	}
 	c.candidates, c.best = map[string]string{}, map[string]bool{}
 	if eligible, _ := u.plugin.PodEligibleToPreemptOthers(u.ctx, pod, statuses.Get(pod.Status.NominatedNodeName)); eligible {
-		u.dryRun(t, state, pod, statuses, &c)
+		dryRun(u.ctx, t, u.plugin, u.snapshot.NodeInfos(), state, pod, statuses, &c)
 	}
-	won, s := u.plugin.PostFilter(u.ctx, state, pod, statuses)
+	c.read(u.plugin.PostFilter(u.ctx, state, pod, statuses))
+	return c, true
+}
+
+// read notes the answer of PostFilter.
+func (c *choice) read(won *fwk.PostFilterResult, s *fwk.Status) {
 	c.message = s.Message()
 	c.keeps = won == nil
 	if won != nil {
 		c.node = won.NominatedNodeName
 		c.message = strings.Replace(c.message, "on node "+c.node+",", "on node "+anyNode+",", 1)
 	}
-	return c, true
 }
 
 // dryRun lists all candidates and those of the smallest loss.
-func (u *theirs) dryRun(t testing.TB, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus, c *choice) {
-	potential, err := statuses.NodesForStatusCode(u.snapshot.NodeInfos(), fwk.Unschedulable)
+func dryRun(ctx context.Context, t testing.TB, pl *defaultpreemption.DefaultPreemption, nodes fwk.NodeInfoLister,
+	state fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader, c *choice) {
+	potential, err := statuses.NodesForStatusCode(nodes, fwk.Unschedulable)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(potential) == 0 {
 		return
 	}
-	budgets, err := u.plugin.Evaluator.PdbLister.List(everything)
+	budgets, err := pl.Evaluator.PdbLister.List(everything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := u.plugin.Evaluator.DryRunPreemption(u.ctx, state, pod, potential, budgets, 0, int32(len(potential)))
+	list, _, err := pl.Evaluator.DryRunPreemption(ctx, state, pod, potential, budgets, 0, int32(len(potential)))
 	if err != nil {
 		t.Fatal(err)
 	}

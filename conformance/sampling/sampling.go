@@ -16,6 +16,13 @@ func Cases(t testing.TB, otherwise int) int {
 	return number(t, "KUMIKI_CASES", otherwise)
 }
 
+// First returns KUMIKI_FIRST, the number of the first generated cluster, or 0 if it is not set. A long comparison can
+// be made in pieces with it.
+func First(t testing.TB) int {
+	t.Helper()
+	return number(t, "KUMIKI_FIRST", 0)
+}
+
 // Seed returns KUMIKI_SEED, or 1 if it is not set.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
