@@ -13,7 +13,7 @@ UPSTREAM_LDFLAGS = $(shell cat localcluster/ldflags.txt)
 # The release before the one that is matched, which localcluster can run, too.
 PREVIOUS = 1.36
 
-MODULES = . localcluster conformance
+MODULES = . localcluster conformance kubescheduler
 # Outside go.work: what they require must not move the versions of the others.
 MODULES_APART = deploy/test tools
 
@@ -156,6 +156,17 @@ component: build ## bin/component, and the controller of another project that it
 	$(GOBUILD) -o bin/component ./internal/ecosystem/cmd/component
 	bin/component build $(COMPONENT)
 
+.PHONY: plugins
+plugins: localcluster ## plugins of kube-scheduler's framework in kumiki and in kube-scheduler: sigs.k8s.io/scheduler-plugins and the example
+	@GO="$(GO)" sh tools/plugins.sh
+
+# make seam PKG="plugins bind" TESTS=Permit
+PKG   ?= plugins
+TESTS ?= .
+.PHONY: seam
+seam: localcluster ## upstream's integration tests of the scheduler against kumiki; the first build takes minutes (PKG="plugins bind" TESTS=Permit)
+	@GO="$(GO)" sh tools/seam.sh "$(PKG)" "$(TESTS)"
+
 .PHONY: controllers-off
 controllers-off: ## turn off each controller of the local cluster in turn: its scenario must fail; about 20 minutes
 	$(GO) -C localcluster test -count 1 -timeout 60m -v -tags controllersoff . -run '^TestScenariosNeedTheirControllers$$'
@@ -230,6 +241,20 @@ bench-core-plot: kumiki ## kumiki's core alone from 1,000 to 100,000 nodes: out/
 	bin/kumiki bench core --from out/bench/core.json -o svg > docs/bench/core.svg
 	bin/kumiki bench core --from out/bench/core.json
 
+.PHONY: simulate-histories
+simulate-histories: ## random histories of the simulated cluster with failures and kills; a failure is printed small; about two minutes (HISTORIES=20000 SEED=1)
+	$(GO) test ./sim -run '^TestRandomHistories$$' -count 1 -timeout 60m -rapid.checks=$(HISTORIES) -rapid.seed=$(SEED)
+
+.PHONY: bench-simulate
+bench-simulate: ## the simulator: a million pods on 10,000 nodes, and ten schedulers, with a CPU profile of each; the cost of measuring
+	@mkdir -p out/bench
+	@for run in million ten-schedulers; do \
+		$(GO) test -run '^$$' -bench "^BenchmarkSimulate$$/^$$run$$" -benchtime 1x -timeout 20m \
+			-cpuprofile out/bench/simulate-$$run.pprof -o out/bench/simulate.test ./app/command && \
+		$(GO) tool pprof -top -cum -nodecount 45 out/bench/simulate.test out/bench/simulate-$$run.pprof || exit 1; done
+	@$(GO) test -run '^$$' -bench '^BenchmarkMeasuring$$' -count 5 ./sim
+	@rm -f out/bench/simulate.test
+
 .PHONY: restart
 restart: build conformance-upstream ## kumiki and kube-scheduler started in a cluster of bound pods (NODES=5000 PODS=50000 ARGS="--runs 1 -o json")
 	bin/kumiki bench restart --nodes $(NODES) --pods $(PODS) $(ARGS)
@@ -250,7 +275,7 @@ dashboard-images: ## draw rows of the dashboard from the recorded metrics: docs/
 
 .PHONY: incident
 incident: ## stops the API server of a local cluster for 20 seconds under load; the bundle must name the cause and replay
-	$(GO) test -count 1 -timeout 10m -tags incident ./app/command -run '^TestAnIncidentOfAStoppedAPIServer$$' -v
+	$(GO) test -count 1 -timeout 15m -tags incident ./app/command -run '^TestAnIncidentOfAStoppedAPIServer$$' -v
 
 # make reliability CASES='B.*' ARGS="--runs 3 -o markdown"
 CASES ?= .*
@@ -260,9 +285,31 @@ reliability: build conformance-upstream ## bad inputs and faults, for kumiki and
 	@bin/reliability --cases '$(CASES)' $(ARGS)
 
 .PHONY: profile-check
-profile-check: build conformance-upstream ## inject bottlenecks on a local cluster and compare them with what kumiki profile why names (CASES='api.*' ARGS="--seeds 1")
+profile-check: SEEDS = 1,2,3
+profile-check: SCHEDULERS = bin/kumiki,bin/kube-scheduler
+profile-check: RESULTS = out/profile-check.jsonl
+profile-check: build conformance-upstream ## inject bottlenecks on a local cluster and compare them with what kumiki profile why names; goes on after an abort (CAUSES='api.*' SEEDS=1 SCHEDULERS=bin/kumiki RESULTS=FILE)
 	@$(GOBUILD) -o bin/profilecheck ./internal/profilecheck/cmd/profilecheck
-	@bin/profilecheck --cases '$(CASES)' --localcluster bin $(ARGS)
+	@bin/profilecheck --causes '$(CAUSES)' --seeds '$(SEEDS)' --schedulers '$(SCHEDULERS)' --results '$(RESULTS)' \
+		--localcluster bin --ldflags "$(UPSTREAM_LDFLAGS)" $(ARGS)
+
+.PHONY: profile-reanalyse
+profile-reanalyse: SEEDS = 1,2,3
+profile-reanalyse: RESULTS = out/profile-check.jsonl
+profile-reanalyse: ## apply the rules of this version to profiles that make profile-check ARGS='--dir DIR' kept (DIR=DIR RESULTS=FILE SEEDS=1 CAUSES='api.*')
+	@$(GOBUILD) -o bin/profilecheck ./internal/profilecheck/cmd/profilecheck
+	@bin/profilecheck --reanalyse '$(DIR)' --causes '$(CAUSES)' --seeds '$(SEEDS)' --results '$(RESULTS)' $(ARGS)
+
+.PHONY: quality
+quality: ## measure placements on published traces and write docs/quality.md; goes on after an abort (TRACES=DIR SEEDS=42-51 LIMIT=4m SECTIONS='openb churn' ROWS=default COLUMNS=fgd AGAIN=1)
+	$(GO) build -o bin/quality ./internal/quality
+	$(GO) build -o bin/standalone ./conformance/cmd/standalone
+	$(GO) test -c -o bin/optimum.test ./conformance/optimum
+	@mkdir -p out/quality
+	bin/quality --page --results out/quality/results.jsonl --upstream bin/standalone --optimum bin/optimum.test \
+		--traces '$(TRACES)' --seeds $(or $(SEEDS),42-51) --limit $(or $(LIMIT),0) --rows '$(ROWS)' --columns '$(COLUMNS)' \
+		$(if $(AGAIN),--again) $(SECTIONS) > out/quality/page.md
+	mv out/quality/page.md docs/quality.md
 
 .PHONY: mutants
 mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)
@@ -272,7 +319,7 @@ mutants: ## run the tests with each fault of testdata/faults put in; each must b
 measures: ## print how the code is structured: sizes, dependencies between files, bool parameters
 	$(GO) run ./internal/measure
 
-PLUGINS = $(addprefix core/plugins/,basic internal/nodematch podaffinity resources spread volumes) host/devices
+PLUGINS = $(addprefix core/plugins/,basic internal/nodematch packing podaffinity resources spread volumes) host/devices
 .PHONY: mutants-conformance
 mutants-conformance: ## count how many faults the comparison with kube-scheduler detects by itself; at least 75 percent
 	$(GO) run ./internal/mutation/mutants -search '^TestFaultIsDetected$$' -in conformance/kumiki -least 75 $(or $(FAULTS),$(PLUGINS))
@@ -285,6 +332,23 @@ FAMILIES  := $(FAMILIES)|BadDeclarationsHoldNothing
 .PHONY: histories
 histories: ## random histories of the engine, of each family (HISTORIES=20000 SEED=2); about 40 minutes
 	$(GO) test ./core/engine -count 1 -timeout 4h -run '^Test($(FAMILIES))$$' -rapid.checks=$(HISTORIES) -rapid.seed=$(SEED) -v
+
+.PHONY: properties
+properties: CHECKS = 1000
+properties: ## every property test with more random cases than make test draws; about an hour (CHECKS=1000 PACKAGES="./apm/bottleneck ./sim")
+	@failed=; for p in $(or $(PACKAGES),$$(grep -rl --include='*_test.go' pgregory.net/rapid . | xargs -n 1 dirname | sort -u)); do \
+		$(GO) test -count 1 -timeout 30m $$p -rapid.checks=$(CHECKS) || failed="$$failed $$p"; done; \
+	if [ -n "$$failed" ]; then echo "properties failed in:$$failed" >&2; exit 1; fi
+
+.PHONY: hosted-histories
+hosted-histories: ## random histories with hosted plugins and restarts, replayed without the plugins (HOSTED=1000)
+	$(GO) test ./app/command/tape -count 1 -timeout 1h -run '^TestHostedHistoriesReplay$$' -v -hosted.histories=$(or $(HOSTED),1000)
+
+# The model of the protocol between instances, see docs/design/0015-instances.md. Each step of depth takes 4 times as long.
+DEPTH ?= 9
+.PHONY: instances-model
+instances-model: ## every order of events between instances, to a depth, and random ones (DEPTH=9 HISTORIES=20000)
+	$(GO) test ./core/shard -count 1 -timeout 8h -run '^TestModel' -v -model.depth=$(DEPTH) -model.histories=$(HISTORIES)
 
 # Recordings of the engine show that a change of its structure changes no effect; see CONTRIBUTING.md. DIR is outside the repository.
 DIR ?=
@@ -305,6 +369,14 @@ upstream-patches: ## the patches of docs/upstream apply to upstream's source, an
 .PHONY: conformance
 conformance: ## ask upstream's scheduler and kumiki the same N questions (N=50000 SEED=7)
 	KUMIKI_CASES=$(N) KUMIKI_SEED=$(SEED) $(GO) -C conformance test -count 1 -timeout 24h -v -run Conformance ./...
+
+.PHONY: conformance-plugins
+conformance-plugins: ## compare random plugins of kube-scheduler's framework in both schedulers (N=20000 SEED=2)
+	KUMIKI_CASES=$(N) KUMIKI_SEED=$(SEED) $(GO) -C conformance test -count 1 -timeout 24h -v ./framework
+
+.PHONY: conformance-hosted
+conformance-hosted: ## compare upstream's in-tree plugins, hosted, with native ones and with upstream (N=20000 SEED=2)
+	KUMIKI_CASES=$(N) KUMIKI_SEED=$(SEED) $(GO) -C conformance test -count 1 -timeout 24h -v -run 'Hosted' ./hosted ./preempt
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
