@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -116,17 +117,32 @@ func launch(t *testing.T, args ...string) *program {
 // os.TempDir elsewhere.
 var lockDir = os.TempDir()
 
+// takeTurn takes one of the locks of internal/testcluster, of which this module knows no more than the names.
 func takeTurn(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(lockDir, fmt.Sprintf("kumiki-testcluster-%d.lock", os.Getuid()))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
-	if err != nil {
-		t.Fatal(err)
+	limit, _ := strconv.Atoi(os.Getenv("KUMIKI_TEST_CLUSTERS"))
+	for ; ; time.Sleep(100 * time.Millisecond) {
+		for i := range max(limit, 1) {
+			number := ""
+			if i > 0 {
+				number = "-" + strconv.Itoa(i+1)
+			}
+			path := filepath.Join(lockDir, fmt.Sprintf("kumiki-testcluster-%d%s.lock", os.Getuid(), number))
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+			if err == nil {
+				t.Cleanup(func() { f.Close() })
+				return
+			}
+			f.Close()
+			if err != syscall.EWOULDBLOCK {
+				t.Fatal(err)
+			}
+		}
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
 }
 
 func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
