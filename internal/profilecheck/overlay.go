@@ -37,7 +37,7 @@ var edits = []edit{
 		`inject.Spin("preemption")`, false},
 	{"core/gang/ground.go", "func (g *Ground) begin(members []*cluster.Pod) {", `inject.Spin("gang-search")`, false},
 	{"core/engine/observe.go", "func (e *Engine) setPod(p *cluster.Pod) {", `inject.Spin("intake")`, false},
-	{"core/engine/cycle.go", "	unit, ok := e.pace.next()",
+	{"core/engine/cycle.go", "	unit, ok := e.pace.Next()",
 		`inject.Spin("scheduler-cpu"); inject.Wait("lock")`, true},
 	{"kube/loop.go", "	for _, see := range l.cfg.Observers {", `inject.Spin("observers")`, true},
 	{"kube/loop.go", "	decides := l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind()",
