@@ -112,6 +112,9 @@ func (f *finder) mostlyService(v *Verdict) bool {
 	if len(v.Findings) == 0 {
 		return true
 	}
+	if v.Arrived < leastArrivals*v.Placed {
+		return false
+	}
 	lead := float64(dominance)
 	if f.waitsForOthers(v.Findings[0].Cause) {
 		lead = minLead
@@ -122,6 +125,10 @@ func (f *finder) mostlyService(v *Verdict) bool {
 // dominance is by which factor a cause must take more time than service, or pods take their service time and little
 // else: on a machine with other work, some of the time of each request is a wait for a CPU.
 const dominance = 2
+
+// leastArrivals is how many pods must arrive for each one that is placed, or the scheduler does not wait for pods: most
+// of those that it places were there before.
+const leastArrivals = 0.5
 
 // waitsForOthers reports whether a cause takes the time of a loop that is busy at least half of the time: then a pod
 // waits for others as long as it is served itself, or longer (u/(1-u) times, for the utilisation u), so the time in the

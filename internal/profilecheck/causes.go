@@ -62,7 +62,7 @@ func Cases() []Case {
 			spinning(bottleneck.SchedulerCPU, 30, 60)),
 		both(bottleneck.ForeignCode, "a slow extender", slowExtender),
 		ours(bottleneck.Lock, "a lock that another goroutine holds", needsFault, spinning(bottleneck.Lock, 30, 60)),
-		both(bottleneck.GC, "GOGC=1 and GOMEMLIMIT=1MiB on one processor", collecting),
+		both(bottleneck.GC, "GOGC=1 on one processor, for kumiki with millions of small objects", collecting),
 		both(bottleneck.CPUStarvation, "neighbours with a higher priority on the scheduler's CPU", starved),
 		both(bottleneck.ClientLimit, "clientConnection.qps", lowRate),
 		ours(bottleneck.InFlightLimit, "inFlightBinds: 2", notThere, twoInFlight),

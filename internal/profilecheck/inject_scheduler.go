@@ -94,14 +94,18 @@ func slowExtender(_ context.Context, g *ground, r *rand.Rand) (string, error) {
 	return d.String(), nil
 }
 
-func collecting(ctx context.Context, g *ground, _ *rand.Rand) (string, error) {
+// collecting lets the garbage collector run at each hundredth of the heap, on one processor. The heap of kumiki is too
+// small for that to take long, so it gets a list of millions of links.
+func collecting(ctx context.Context, g *ground, r *rand.Rand) (string, error) {
+	strength := "GOGC=1"
 	g.setup.env = []string{"GOMAXPROCS=1"}
 	if !g.removed {
-		// With GOGC=1 alone, kumiki allocates too little to be slowed. Above the memory limit the collector always
-		// runs, up to half of the CPU time.
-		g.setup.env = append(g.setup.env, "GOGC=1", "GOMEMLIMIT=1MiB")
+		g.setup.env = append(g.setup.env, strength)
 	}
-	return "GOGC=1 GOMEMLIMIT=1MiB", g.backlog(ctx, 1800, nil)
+	if g.scheduler.Name == kumikiName {
+		strength += ", " + g.fault(bottleneck.GC, fmt.Sprint(between(r, 1000, 2000)*1000)) + " links"
+	}
+	return strength, g.backlog(ctx, 1800, nil)
 }
 
 // starved starts neighbours on the CPU to which the scheduler is bound.

@@ -6,6 +6,7 @@
 package inject
 
 import (
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -23,18 +24,41 @@ type injection struct {
 	strength string
 	mu       sync.Mutex
 	last     time.Time // guarded by mu; see Skip
+	// list is memory that the garbage collector must walk through, for that cause.
+	list *link
 }
+
+// link is an element of a list in memory, of the least size that the collector has to follow.
+type link struct{ next *link }
 
 var active = start(os.Getenv(Env))
 
-// start reads an injection. For a lock, it begins to hold it.
+// start reads an injection. For a lock, it begins to hold it; for the garbage collector, it allocates the links of a
+// list, as many as the strength says.
 func start(text string) *injection {
 	cause, strength, _ := strings.Cut(text, "=")
 	i := &injection{cause: cause, strength: strength}
 	if cause == "lock" {
 		go i.hold()
 	}
+	if cause == "gc" {
+		i.list = scattered(i.number(cause, 0))
+	}
 	return i
+}
+
+// scattered returns a list whose neighbours lie apart in memory, so that the collector waits for memory at each.
+func scattered(n int) *link {
+	links := make([]*link, n)
+	for i := range links {
+		links[i] = &link{}
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(i, j int) { links[i], links[j] = links[j], links[i] })
+	var list *link
+	for _, l := range links {
+		l.next, list = list, l
+	}
+	return list
 }
 
 // hold holds the mutex for the strength, again and again.

@@ -50,3 +50,17 @@ func TestLockIsHeld(t *testing.T) {
 	start("lock=1ms").wait("lock")
 	start("plugin=1ms").wait("lock")
 }
+
+// TestTheCollectorHasWork: the list is as long as the strength says, and another cause has none.
+func TestTheCollectorHasWork(t *testing.T) {
+	n := 0
+	for l := start("gc=1000").list; l != nil; l = l.next {
+		n++
+	}
+	if n != 1000 {
+		t.Errorf("%d links", n)
+	}
+	if start("plugin=40ms").list != nil {
+		t.Error("a list for another cause")
+	}
+}
