@@ -31,8 +31,11 @@ type arena struct {
 
 	evictions []*underWay
 
-	last      map[string]*underWay // preemptor -> its last eviction
-	landed    map[string]bool      // preemptor that evicted -> it got a place
+	last   map[string]*underWay // preemptor -> its last eviction
+	landed map[string]bool      // preemptor that evicted -> it got a place
+	// rejected: pod -> the engine's time when this process first wrote its condition. In a session that is when the
+	// session began, which may be before the condition's own time.
+	rejected  map[string]record.Time
 	recreated int
 	gangs     *gangArena // nil where there are none
 	groups    *groups    // nil where there are none; not with gangs
@@ -63,6 +66,7 @@ func newArenaOf(t *rapid.T, how preempt.Config, gangs *gangArena) *arena {
 // start begins a scheduler that knows nothing, and shows it what there is.
 func (a *arena) start() {
 	a.restarted()
+	a.rejected = map[string]record.Time{}
 	if a.groups != nil {
 		for _, ev := range a.groups.list() {
 			a.send(ev)
@@ -78,6 +82,7 @@ func (a *arena) start() {
 }
 
 func (a *arena) send(ev engine.Event) {
+	decided := a.engine.Now()
 	for _, f := range a.step(ev) {
 		switch f := f.(type) {
 		case engine.Bind:
@@ -95,6 +100,8 @@ func (a *arena) send(ev engine.Event) {
 				since := a.wallClock()
 				if at := slices.IndexFunc(p.Status.Conditions, isScheduled); at >= 0 {
 					since = p.Status.Conditions[at].LastTransitionTime // the status does not change
+				} else {
+					a.rejected[f.Pod.UID] = decided
 				}
 				p.Status.Conditions = append(slices.DeleteFunc(p.Status.Conditions, isScheduled),
 					v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: f.Reason, Message: f.Message,

@@ -90,7 +90,10 @@ func (a *arena) checkDelay(f engine.Evict) {
 	if at < 0 {
 		a.t.Fatalf("pod %s evicts %v in its first attempt", boss.Name, named(f.Victims))
 	}
-	since := record.Time(boss.Status.Conditions[at].LastTransitionTime.UnixNano())
+	since, here := a.rejected[f.For.UID]
+	if !here {
+		since = record.Time(boss.Status.Conditions[at].LastTransitionTime.UnixNano())
+	}
 	if a.now < since+a.how.After {
 		a.t.Fatalf("pod %s evicts %v at %d, and is unschedulable since %d", boss.Name, named(f.Victims), a.now, since)
 	}
