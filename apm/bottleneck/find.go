@@ -112,7 +112,7 @@ func (f *finder) mostlyService(v *Verdict) bool {
 	if len(v.Findings) == 0 {
 		return true
 	}
-	if v.Arrived < leastArrivals*v.Placed {
+	if f.drains(v) {
 		return false
 	}
 	lead := float64(dominance)
@@ -126,9 +126,18 @@ func (f *finder) mostlyService(v *Verdict) bool {
 // else: on a machine with other work, some of the time of each request is a wait for a CPU.
 const dominance = 2
 
-// leastArrivals is how many pods must arrive for each one that is placed, or the scheduler does not wait for pods: most
-// of those that it places were there before.
-const leastArrivals = 0.5
+// drains reports whether most of the pods that are placed were there before, so that the scheduler does not wait for
+// pods. Such pods waited: where they did not, arrivals were not observed.
+func (f *finder) drains(v *Verdict) bool {
+	return v.Arrived < leastArrivals*v.Placed && f.total > leastWait*(v.Placed-v.Arrived)*v.Seconds*v.Seconds
+}
+
+// leastArrivals is how many pods arrive for each one that is placed, unless those of a backlog are placed. If these
+// leave at an even rate, they wait for half of the observation on average; leastWait is the part that is asked for.
+const (
+	leastArrivals = 0.5
+	leastWait     = 0.1
+)
 
 // waitsForOthers reports whether a cause takes the time of a loop that is busy at least half of the time: then a pod
 // waits for others as long as it is served itself, or longer (u/(1-u) times, for the utilisation u), so the time in the
