@@ -293,7 +293,7 @@ func (s *scenario) step(ev engine.Event) {
 			if f.Via == framework.Via {
 				if _, err := s.host.Bind(context.Background(), f.Pod, f.Node); err != nil &&
 					!errors.Is(err, framework.ErrNative) {
-					s.step(engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindFailed, Message: err.Error()})
+					s.step(engine.BindDone{Pod: f.Pod, Node: f.Node}.Failed(err))
 					continue
 				}
 			}

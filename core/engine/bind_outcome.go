@@ -38,9 +38,9 @@ func (b *binds) bindDone(ev BindDone) {
 		b.endRecall(f)
 	case ev.Outcome == BindFailed && f.gang != nil && f.recalled == "" && assumed && b.e.pending[uid] != nil:
 		b.retryBind(f, ev.Message)
-	case ev.Outcome == BindFailed:
+	case ev.Outcome == BindFailed, ev.Outcome == BindRejected:
 		b.endFlight(f)
-		b.retryAfterError(f, ev.Message)
+		b.retryAfterError(f, ev)
 	case ev.Outcome == BoundElsewhere:
 		b.endFlight(f)
 		b.takeRoom(f.pod, ev.Node)
@@ -65,19 +65,21 @@ func (b *binds) takeRoom(p *cluster.Pod, node string) {
 	b.recheck(onNode(p, node))
 }
 
-// retryAfterError puts a pod whose bind failed back into the queue, unless it has gone meanwhile.
-func (b *binds) retryAfterError(f *flight, message string) {
+// retryAfterError puts a pod whose bind did not succeed back into the queue, unless it has gone meanwhile.
+func (b *binds) retryAfterError(f *flight, ev BindDone) {
 	p := b.e.pending[f.pod.UID]
 	if p == nil {
 		return
 	}
 	if f.gang != nil {
-		b.e.backToGang(p, failed, message)
-		b.e.tell(p, ReasonError, message, f.shownUntilNow(p))
+		b.e.backToGang(p, failed, ev.Message)
+		b.e.tell(p, reasonOf[ev.Verdict()], ev.Message, f.shownUntilNow(p))
 		return
 	}
 	f.unit.Members[0] = p
-	b.e.fail(f.unit, b.decisionOf(f), message, f.shownUntilNow(p))
+	d := b.decisionOf(f)
+	d.Reasons = ev.Reasons()
+	b.e.fail(f.unit, d, ev.Verdict(), ev.Message, f.shownUntilNow(p))
 }
 
 // bindBackoff is the wait before the bind of a gang's member is sent again.

@@ -84,7 +84,7 @@ func (e *Engine) decide(unit *queue.Unit) {
 	// 3. No node fits, or none can be chosen: say why, and wait for what may change that.
 	if out.Err != nil {
 		e.cfg.Meter.Enter(StepReject)
-		e.fail(unit, e.decision(unit, out), out.Err.Error(), notShown(p))
+		e.fail(unit, e.decision(unit, out), record.AttemptFailed, out.Err.Error(), notShown(p))
 		return
 	}
 	if out.Node == cluster.NoNode {
@@ -129,7 +129,7 @@ func (e *Engine) keep(unit *queue.Unit, prof *profile, out place.Outcome) (recor
 func (e *Engine) refused(unit *queue.Unit, d record.Decision, node string, why refusal) {
 	to := notShown(unit.Members[0])
 	if why.err != nil {
-		e.fail(unit, d, why.words("Reserve"), to)
+		e.fail(unit, d, record.AttemptFailed, why.words("Reserve"), to)
 		return
 	}
 	e.refuse(unit, d, node, why, to)
@@ -210,12 +210,13 @@ func join(message, bare, text string) string {
 	return message + ", " + text
 }
 
-// fail puts a unit back into the queue after an error that no event cures. Its status shows to as its nominated node.
-func (e *Engine) fail(unit *queue.Unit, d record.Decision, message string, to evict.Shown) {
+// fail puts a unit back into the queue after an attempt that ended so and that no event cures. Its status shows to as
+// its nominated node.
+func (e *Engine) fail(unit *queue.Unit, d record.Decision, as record.Verdict, message string, to evict.Shown) {
 	e.queue.Requeue(unit, failed)
-	d.Verdict, d.Message = record.AttemptFailed, message
+	d.Verdict, d.Message = as, message
 	e.decided(d)
-	e.tell(unit.Members[0], ReasonError, message, to)
+	e.tell(unit.Members[0], reasonOf[as], message, to)
 }
 
 func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {

@@ -15,6 +15,9 @@ const (
 	ReasonGated         = "SchedulingGated"
 )
 
+// reasonOf: how an attempt ended that no event cures -> the reason that the pod shows.
+var reasonOf = map[record.Verdict]string{record.AttemptFailed: ReasonError, record.DoesNotFit: ReasonUnschedulable}
+
 // emit appends an effect, after the moves that came before it.
 func (e *Engine) emit(f Effect) {
 	e.tellMoves()

@@ -55,6 +55,7 @@ const (
 	BoundElsewhere = message.BoundElsewhere
 	PodVanished    = message.PodVanished
 	BindRecalled   = message.BindRecalled
+	BindRejected   = message.BindRejected
 )
 
 // What measures the engine; package message describes it.

@@ -124,7 +124,7 @@ func (b *binds) proceed(f *flight) {
 	if _, there := s.Find(f.node); !there {
 		// The API server would take the bind: it does not ask for the node.
 		b.endFlight(f)
-		b.retryAfterError(f, fmt.Sprintf("node %q is gone", f.node))
+		b.retryAfterError(f, BindDone{Outcome: BindFailed, Message: fmt.Sprintf("node %q is gone", f.node)})
 		return
 	}
 	for i := range f.holds {
@@ -220,7 +220,7 @@ func (b *binds) undoPlacement(f *flight, why refusal) {
 	why.watched = b.e.queue.EndWatch(f.unit)
 	b.endFlight(f)
 	if why.err != nil {
-		b.retryAfterError(f, why.words("PreBind"))
+		b.retryAfterError(f, BindDone{Outcome: BindFailed, Message: why.words("PreBind")})
 		return
 	}
 	p := b.e.pending[uid]

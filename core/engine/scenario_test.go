@@ -218,11 +218,14 @@ func (s *story) command(verb string, args []string) {
 		s.step(engine.WritesDone{Pod: s.ref(args), Decision: uint64(s.number(args[1])), Message: message(args[2:])})
 	case "bind-done":
 		outcomes := map[string]engine.BindOutcome{"bound": engine.Bound, "failed": engine.BindFailed, "elsewhere": engine.BoundElsewhere, "vanished": engine.PodVanished,
-			"recalled": engine.BindRecalled}
+			"recalled": engine.BindRecalled, "rejected": engine.BindRejected}
 		done := engine.BindDone{Pod: s.ref(args), Outcome: outcomes[args[1]], Message: message(args[2:])}
 		for _, a := range args[2:] {
 			if node, ok := strings.CutPrefix(a, "on="); ok {
 				done.Node = node
+			}
+			if by, ok := strings.CutPrefix(a, "by="); ok {
+				done.Plugin = by
 			}
 		}
 		s.step(done)
@@ -373,7 +376,8 @@ func (s *story) ref(args []string) record.PodRef {
 // message is what is left of words without those that say which pod is meant, and where it is.
 func message(words []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(a string) bool {
-		return strings.HasPrefix(a, "uid=") || strings.HasPrefix(a, "namespace=") || strings.HasPrefix(a, "on=")
+		return strings.HasPrefix(a, "uid=") || strings.HasPrefix(a, "namespace=") || strings.HasPrefix(a, "on=") ||
+			strings.HasPrefix(a, "by=")
 	}), " ")
 }
 

@@ -50,6 +50,7 @@ type (
 		Node    string
 		Outcome BindOutcome
 		Message string // of the error, empty when bound
+		Plugin  string `json:",omitempty"` // that rejected the pod; see BindRejected
 	}
 
 	// EvictDone answers an Evict effect.
@@ -156,6 +157,9 @@ const (
 	PodVanished
 	// BindRecalled: the bind was withdrawn before it was sent, as a Recall asked or because binds are held for a while.
 	BindRecalled
+	// BindRejected: a plugin rejected the pod on its node, at PreBind or Bind. The pod is unschedulable, and is tried
+	// again after an error backoff: no event wakes it before (upstream requeues it without rejecting plugins).
+	BindRejected
 )
 
 func (NodeSet) event()       {}

@@ -56,7 +56,7 @@ func (b Binder) Binder(pod *cluster.Pod) string {
 }
 
 // Bind calls PreBind and Bind of the plugins for a pod, outside of the loop. ErrNative means that none of them binds;
-// extends reports whether an extender does then.
+// extends reports whether an extender does then. A rejection is a message.Rejected.
 func (h *Host) Bind(ctx context.Context, ref record.PodRef, node string) (extends bool, err error) {
 	f := h.flightOf(cluster.UID(ref.UID))
 	if f == nil {
@@ -91,6 +91,8 @@ func (f *flight) bind(ctx context.Context, node string) error {
 		case status.IsSkip():
 		case status.IsSuccess():
 			return nil
+		case status.IsRejected():
+			return message.Rejected{Plugin: hd.name, Text: text(status)}
 		default:
 			return fmt.Errorf("running Bind plugin %q: %w", hd.name, failure(status))
 		}
@@ -122,7 +124,10 @@ func (f *flight) preBind(ctx context.Context) error {
 		status := h.callOutside(ctx, config.PreBind, f.pod, func(ctx context.Context) *fwk.Status {
 			return h.preBind.PreBind(ctx, h.state(config.PreBind, f.d.state), f.pod, f.node)
 		})
-		if !status.IsSuccess() {
+		switch {
+		case status.IsRejected():
+			return message.Rejected{Plugin: h.name, Text: text(status)}
+		case !status.IsSuccess():
 			return fmt.Errorf("running PreBind plugin %q: %w", h.name, failure(status))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -212,6 +213,9 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 			return false, true
 		}
 		b.found(bind, pod, done)
+		if _, is := errors.AsType[message.Rejected](err); is && done.Outcome == engine.BindFailed {
+			*done = done.Failed(err)
+		}
 		if done.Outcome != engine.BindFailed || err != nil || wait > viaPatience {
 			return true, true
 		}

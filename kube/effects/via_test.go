@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/kube/kubetest"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -36,6 +37,8 @@ func TestABindByForeignCodeIsWhatTheAPIServerHas(t *testing.T) {
 		{"bound elsewhere", 0, "b", nil, engine.BoundElsewhere, "by http://x"},
 		{"failed", -1, "", broken, engine.BindFailed, "status 500"},
 		{"the answer was lost", 0, "a", broken, engine.Bound, ""},
+		{"rejected", -1, "", message.Rejected{Plugin: "A", Text: "not here"}, engine.BindRejected, "not here"},
+		{"rejected, and bound", 0, "a", message.Rejected{Plugin: "A", Text: "not here"}, engine.Bound, ""},
 		{"left to the API server", -1, "", ErrUseAPI, engine.Bound, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -223,8 +223,7 @@ func (s *scheduler) step(ev engine.Event) {
 		bind, is := f.(engine.Bind)
 		if is && bind.Via == framework.Via {
 			if err := s.bind(bind); err != nil {
-				s.step(engine.BindDone{Pod: bind.Pod, Node: bind.Node, Outcome: engine.BindFailed,
-					Message: err.Error()})
+				s.step(engine.BindDone{Pod: bind.Pod, Node: bind.Node}.Failed(err))
 				continue
 			}
 		}

@@ -190,8 +190,7 @@ func (w *hostedWorld) bind(f engine.Bind) engine.BindDone {
 		_, err = w.host.Bind(context.Background(), f.Pod, f.Node)
 	}
 	if err != nil && !errors.Is(err, framework.ErrNative) {
-		done.Outcome, done.Message = engine.BindFailed, err.Error()
-		return done
+		return done.Failed(err)
 	}
 	p := w.pods[f.Pod.Name]
 	if p == nil || string(p.UID) != f.Pod.UID {

@@ -53,7 +53,7 @@ func keyOfRef(p record.PodRef) types.NamespacedName {
 
 // bind binds a pod, by a plugin if one does, and reads back that it is bound.
 func (c *Cluster) bind(f engine.Bind) engine.BindDone {
-	done := engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.BindFailed}
+	done := engine.BindDone{Pod: f.Pod, Node: f.Node, Outcome: engine.Bound}
 	err := framework.ErrNative
 	if f.Via == framework.Via {
 		_, err = c.host.Bind(context.Background(), f.Pod, f.Node)
@@ -64,8 +64,8 @@ func (c *Cluster) bind(f engine.Bind) engine.BindDone {
 	if err == nil {
 		err = c.verify(f)
 	}
-	if done.Outcome = engine.Bound; err != nil {
-		done.Outcome, done.Message = engine.BindFailed, err.Error()
+	if err != nil {
+		return done.Failed(err)
 	}
 	return done
 }
