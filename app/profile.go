@@ -262,7 +262,8 @@ func arguments(name string, p config.Profile, f config.Features) any {
 		return resources.BalancedArgs{Resources: weighted(a.NodeResourcesBalancedAllocation.Resources)}
 	case packing.BestFitName:
 		args := a.NodeResourcesBestFit
-		return packing.BestFitArgs{Norm: packing.Norm(args.Norm), Resources: packed(args.Resources)}
+		return packing.BestFitArgs{Norm: packing.Norm(args.Norm), Resources: packed(args.Resources),
+			DemandWeights: args.DemandWeights}
 	case packing.DotProductName:
 		return packing.DotProductArgs{Resources: packed(a.NodeResourcesDotProduct.Resources)}
 	case packing.FragmentationName:

@@ -51,6 +51,9 @@ type NodeResourcesBestFitArgs struct {
 
 	Norm      Norm                    `json:"norm,omitempty"`
 	Resources []configv1.ResourceSpec `json:"resources,omitempty"`
+
+	// DemandWeights multiplies the weights by what pods request of each resource on average.
+	DemandWeights bool `json:"demandWeights,omitempty"`
 }
 
 // NodeResourcesDotProductArgs are the arguments of NodeResourcesDotProduct.

@@ -17,6 +17,7 @@ profiles:
   - name: NodeResourcesBestFit
     args:
       norm: L2
+      demandWeights: true
       resources:
       - {name: cpu}
       - {name: nvidia.com/gpu, weight: 4}
@@ -39,7 +40,7 @@ func TestOptionalPluginsAreOffByDefault(t *testing.T) {
 	if p.Weights[NodeResourcesBestFit] != 7 || p.Weights[NodeResourcesFragmentation] != 1 {
 		t.Errorf("weights %v", p.Weights)
 	}
-	if a := p.Args.NodeResourcesBestFit; a.Norm != L2 || len(a.Resources) != 2 || a.Resources[0].Weight != 1 ||
+	if a := p.Args.NodeResourcesBestFit; a.Norm != L2 || !a.DemandWeights || len(a.Resources) != 2 || a.Resources[0].Weight != 1 ||
 		a.Resources[1].Weight != 4 {
 		t.Errorf("arguments %+v", a)
 	}
@@ -72,11 +73,11 @@ func TestWrongPackingArguments(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"norm: L2", "norm: L3", `line 9: profiles[0].pluginConfig[0].args.norm: must be one of [L1 L2], got "L3"`},
 		{"{name: cpu}", "{name: nvidia.com/gpu}",
-			`line 12: profiles[0].pluginConfig[0].args.resources[1].name: resource "nvidia.com/gpu" is given twice`},
-		{"weight: 4", "weight: 101", "line 12: profiles[0].pluginConfig[0].args.resources[1].weight: " +
+			`line 13: profiles[0].pluginConfig[0].args.resources[1].name: resource "nvidia.com/gpu" is given twice`},
+		{"weight: 4", "weight: 101", "line 13: profiles[0].pluginConfig[0].args.resources[1].weight: " +
 			"the weight of nvidia.com/gpu must be between 1 and 100, got 101"},
 		{"{name: cpu}", "{weight: 2}",
-			"line 11: profiles[0].pluginConfig[0].args.resources[0].name: a resource name is required"},
+			"line 12: profiles[0].pluginConfig[0].args.resources[0].name: a resource name is required"},
 		{"norm: L2", "nrm: L2", `line 9: profiles[0].pluginConfig[0].args.nrm: unknown field`},
 		{"name: NodeResourcesBestFit\n", "name: NodeResourcesFragmentation\n",
 			`line 9: profiles[0].pluginConfig[0].args.norm: unknown field`},

@@ -137,6 +137,9 @@ var limits = map[string]object{
 	"NodeResourcesBestFitArgs.norm": {
 		"description": "how what is left of several resources becomes one number: L1, their weighted mean, or L2, " +
 			"the square root of the weighted mean of squares; default L1"},
+	"NodeResourcesBestFitArgs.demandWeights": {
+		"description": "the weight of each resource is multiplied by what pods request of it on average, those seen so " +
+			"far and the pod itself, as a share of the largest node; default false"},
 	"NodeResourcesFragmentationArgs.resources": {
 		"description": "resources whose weight is not 1; every resource that pods request counts"},
 	"KumikiArgs.seed":              {"description": "seed of random choices; the same in all profiles; default 1"},

@@ -176,12 +176,45 @@ func IsScalar(name v1.ResourceName) bool {
 }
 
 // IsExtended reports whether name is an extended resource: a qualified name outside kubernetes.io that is still
-// qualified with the prefix "requests." of quota.
+// qualified with the prefix "requests." of quota. Scorers and plugins ask it in each attempt, so it has no regular
+// expression; the tests compare it with validation.IsQualifiedName.
 func IsExtended(name v1.ResourceName) bool {
 	s := string(name)
-	if !strings.Contains(s, "/") || strings.Contains(s, v1.ResourceDefaultNamespacePrefix) ||
-		strings.HasPrefix(s, v1.DefaultResourceRequestsPrefix) {
-		return false
-	}
-	return len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+s)) == 0
+	domain, local, is := strings.Cut(s, "/")
+	return is && !strings.Contains(s, v1.ResourceDefaultNamespacePrefix) &&
+		!strings.HasPrefix(s, v1.DefaultResourceRequestsPrefix) &&
+		len(v1.DefaultResourceRequestsPrefix)+len(domain) <= validation.DNS1123SubdomainMaxLength &&
+		isSubdomain(domain) && isLocalName(local)
 }
+
+// longestLocalName is the largest length of the part of a qualified name behind the slash.
+const longestLocalName = 63
+
+// isSubdomain reports whether s is parts joined by dots, each of lower-case letters, digits and, inside of it, dashes.
+func isSubdomain(s string) bool {
+	for part := range strings.SplitSeq(s, ".") {
+		if !joined(part, "-", isLower) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLocalName reports whether s is letters, digits and, inside of it, dashes, underscores and dots.
+func isLocalName(s string) bool {
+	return len(s) <= longestLocalName &&
+		joined(s, "-_.", func(c byte) bool { return isLower(c) || 'A' <= c && c <= 'Z' })
+}
+
+// joined reports whether s begins and ends with characters of a kind, and has in between also some of others.
+func joined(s, others string, kind func(byte) bool) bool {
+	for i := range len(s) {
+		if !kind(s[i]) && (i == 0 || i == len(s)-1 || strings.IndexByte(others, s[i]) < 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isLower reports whether c is a lower-case letter or a digit.
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

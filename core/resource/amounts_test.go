@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/resource"
@@ -164,5 +166,57 @@ func TestAmountsByName(t *testing.T) {
 	}
 	if b := a; !a.Equal(&b) || a.IsZero() || !new(resource.Amounts).IsZero() {
 		t.Error("Equal or IsZero")
+	}
+}
+
+// extendedSlow is the rule with upstream's regular expressions.
+func extendedSlow(name v1.ResourceName) bool {
+	s := string(name)
+	return strings.Contains(s, "/") && !strings.Contains(s, v1.ResourceDefaultNamespacePrefix) &&
+		!strings.HasPrefix(s, v1.DefaultResourceRequestsPrefix) &&
+		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+s)) == 0
+}
+
+// TestExtendedNamesAsByRegularExpressions: names of every form, valid and not, have the verdict of the regular
+// expressions of validation.IsQualifiedName.
+func TestExtendedNamesAsByRegularExpressions(t *testing.T) {
+	for _, length := range []int{62, 63, 64} {
+		for _, domain := range []int{243, 244, 245} {
+			name := v1.ResourceName(strings.Repeat("d", domain) + "/" + strings.Repeat("n", length))
+			if got, want := resource.IsExtended(name), length <= 63 && domain <= 244; got != want ||
+				want != extendedSlow(name) {
+				t.Errorf("%d characters, a slash, %d more: extended %t, want %t", domain, length, got, want)
+			}
+		}
+	}
+	for _, name := range []v1.ResourceName{"a.org/x-", "a.org/-x", "a-.org/x", "-a.org/x", "a..org/x", "/x", "a.org/",
+		"A.org/x", "a.org/X_y.z", "a.org/b/c", "a.org/é", "requests.a.org/x", "a.kubernetes.io/x", "gpu"} {
+		if got, want := resource.IsExtended(name), name == "a.org/X_y.z"; got != want || want != extendedSlow(name) {
+			t.Errorf("%q is extended: %t, want %t", name, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "Z", "7", "-", "_", ".", "/", "é", "\n", "\x80",
+			"nvidia.com/", "kubernetes.io/", "requests.", "Gpu", "x-y"}), 0, 7).Draw(t, "pieces")
+		name := v1.ResourceName(strings.Join(pieces, ""))
+		if got, want := resource.IsExtended(name), extendedSlow(name); got != want {
+			t.Errorf("%q is extended: %t, want %t", name, got, want)
+		}
+	})
+}
+
+func BenchmarkIsExtended(b *testing.B) {
+	for _, c := range []struct {
+		form string
+		of   func(v1.ResourceName) bool
+	}{{"by characters", resource.IsExtended}, {"regular expressions", extendedSlow}} {
+		b.Run(c.form, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !c.of("nvidia.com/gpu") {
+					b.Fatal("nvidia.com/gpu is not extended")
+				}
+			}
+		})
 	}
 }

@@ -172,7 +172,7 @@ func openb(b *bench) error {
 				binpack.add(workload, all, bestFits)
 			}
 		}
-		b.tableRow(append(row, allocationCell(fgds, len(b.seeds)), allocationCell(bestFits, len(b.seeds)))...)
+		b.tableRow(append(row, allocationCell(bestFits, len(b.seeds)), allocationCell(fgds, len(b.seeds)))...)
 	}
 	b.say("At 130 %%: %s, where the goal is -0.3; %s.\nA run of one workload and seed takes drop-in %s of CPU, "+
 		"binpack %s, and fgd %s: medians; the goals\nare 1 s for binpack and 2 s for fgd.", fgd, binpack, b.cost(dropIn),

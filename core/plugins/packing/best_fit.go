@@ -36,6 +36,10 @@ const (
 type BestFitArgs struct {
 	Norm      Norm
 	Resources []Resource
+	// DemandWeights multiplies the weight of each resource by what pods request of it on average, those seen so far and
+	// the pod itself: the scarcer a resource is, the more counts what is left of it. A pod that requests none of the
+	// resources, before any that does was seen, scores 0 on each node.
+	DemandWeights bool
 }
 
 // DefaultBestFitArgs returns L1 over CPU and memory.
@@ -59,7 +63,7 @@ func NewBestFit(args BestFitArgs) (*BestFit, error) {
 // Name returns BestFitName.
 func (*BestFit) Name() string { return BestFitName }
 
-// Reads declares the amounts of the row, and the largest amounts of all rows.
+// Reads declares the amounts of the row, the largest amounts of all rows, and the mix.
 func (*BestFit) Reads() plugin.Reads { return readsAll }
 
 // Normal leaves the scores alone.
@@ -68,7 +72,11 @@ func (*BestFit) Normal() plugin.Normal { return plugin.AsIs }
 // PrepareScore applies to every pod.
 func (pl *BestFit) PrepareScore(s cluster.Snapshot, p *cluster.Pod) plugin.PodScore {
 	terms := byLargest(s, pl.args.Resources, p)
-	out := &bestFitScore{norm: pl.args.Norm, terms: terms, names: namesOf(terms), work: &pl.work}
+	if pl.args.DemandWeights {
+		weighByDemand(s, terms)
+	}
+	out := &bestFitScore{norm: pl.args.Norm, byDemand: pl.args.DemandWeights, terms: terms, names: namesOf(terms),
+		work: &pl.work}
 	for i := range terms {
 		out.weights += terms[i].weight
 	}
@@ -76,11 +84,12 @@ func (pl *BestFit) PrepareScore(s cluster.Snapshot, p *cluster.Pod) plugin.PodSc
 }
 
 type bestFitScore struct {
-	norm    Norm
-	terms   []term
-	names   []v1.ResourceName
-	weights float64
-	work    *bestFitWork
+	norm     Norm
+	byDemand bool // the weights depend on the mix
+	terms    []term
+	names    []v1.ResourceName
+	weights  float64
+	work     *bestFitWork
 }
 
 // bestFitWork is memory for one call of a column form.
@@ -135,10 +144,14 @@ func (f *bestFitScore) Column(s cluster.Snapshot, lo, hi cluster.NodeIdx, out []
 	}
 }
 
-// Version changes with the largest amounts.
+// Version changes with the largest amounts, and with the mix if weights depend on it.
 func (f *bestFitScore) Version(s cluster.Snapshot) uint64 {
-	_, version := s.Largest()
-	return version
+	_, largest := s.Largest()
+	if !f.byDemand {
+		return largest
+	}
+	_, mix := s.Mix()
+	return versions(mix, largest)
 }
 
 // Reads declares the amounts of the row: the rest was read at the preparation, and the version covers it.

@@ -56,27 +56,13 @@ func (*DotProduct) Normal() plugin.Normal { return plugin.AsIs }
 // PrepareScore applies to every pod.
 func (pl *DotProduct) PrepareScore(s cluster.Snapshot, p *cluster.Pod) plugin.PodScore {
 	terms := byLargest(s, pl.args.Resources, p)
-	shapes, _ := s.Mix()
-	out := &dotProductScore{work: &pl.work}
+	weighByDemand(s, terms)
+	out := &dotProductScore{terms: terms, names: namesOf(terms), work: &pl.work}
 	for _, t := range terms {
-		t.weight *= meanDemand(shapes, t.name, t.pod) / t.unit
 		request := float64(t.pod) / t.unit
 		out.requests += float64(t.weight * float64(request*request))
-		out.terms = append(out.terms, t)
 	}
-	out.names = namesOf(out.terms)
 	return out
-}
-
-// meanDemand returns what pods request of a resource on average: those of the mix, and one more.
-func meanDemand(shapes []cluster.Shape, name v1.ResourceName, one int64) float64 {
-	sum, pods := float64(one), 1.0
-	for i := range shapes {
-		n := float64(shapes[i].Pods)
-		pods += n
-		sum += float64(n * float64(shapes[i].Held.Get(name)))
-	}
-	return sum / pods
 }
 
 type dotProductScore struct {

@@ -38,7 +38,10 @@ func pod(name string, cpu, memory, gpus int, options ...plugintest.PodOption) *v
 func TestScores(t *testing.T) {
 	three := []Resource{{"cpu", 1}, {"memory", 1}, {gpu, 2}}
 	fit := func(norm Norm, list []Resource) plugin.Scorer {
-		return plugintest.Must(NewBestFit(BestFitArgs{norm, list}))
+		return plugintest.Must(NewBestFit(BestFitArgs{Norm: norm, Resources: list}))
+	}
+	byDemand := func(norm Norm, list ...Resource) plugin.Scorer {
+		return plugintest.Must(NewBestFit(BestFitArgs{norm, list, true}))
 	}
 	dot := func(list ...Resource) plugin.Scorer { return plugintest.Must(NewDotProduct(DotProductArgs{list})) }
 	fragments := plugintest.Must(NewFragmentation(DefaultFragmentationArgs()))
@@ -64,6 +67,19 @@ func TestScores(t *testing.T) {
 			pod("p", 2, 4, 0), 100},
 		{"a resource that no node offers", fit(L1, []Resource{{"absent.org/thing", 1}}), node("n", 5, 5, 0), nil,
 			pod("p", 2, 4, 0), 0},
+		// weights 0.2 and 0.4, those of the pod itself: (0.2·0.3 + 0.4·0.1)/0.6
+		{"L1 with weights by demand", byDemand(L1, two...), node("n", 5, 5, 0), nil, pod("p", 2, 4, 0), 83},
+		// the square root of (0.2·0.09 + 0.4·0.01)/0.6 = 0.1915
+		{"L2 with weights by demand", byDemand(L2, two...), node("n", 5, 5, 0), nil, pod("p", 2, 4, 0), 80},
+		// the weight of CPUs three times: (0.6·0.3 + 0.4·0.1)/1
+		{"both weights", byDemand(L1, Resource{"cpu", 3}, Resource{"memory", 1}), node("n", 5, 5, 0), nil,
+			pod("p", 2, 4, 0), 78},
+		// pods with 1 CPU and 10 GiB were seen: weights 1.25/10 and 8.5/10. (0.125·0.3 + 0.85·0.1)/0.975
+		{"weights by the demand seen so far", byDemand(L1, two...), node("n", 5, 5, 0),
+			[]any{pod("seen-0", 1, 10, 0, plugintest.OnNode("large")),
+				pod("seen-1", 1, 10, 0, plugintest.OnNode("large")),
+				pod("seen-2", 1, 10, 0, plugintest.OnNode("large"))}, pod("p", 2, 4, 0), 87},
+		{"no demand", byDemand(L1, two...), node("n", 5, 5, 0), nil, pod("p", 0, 0, 0), 0},
 
 		// weights 0.2 and 0.4, those of the pod itself:
 		// (0.2·0.2·0.5 + 0.4·0.4·0.5)/(√(0.2·0.04 + 0.4·0.16)·√(0.2·0.25 + 0.4·0.25)) = 0.9623
@@ -141,7 +157,7 @@ func TestWrongArguments(t *testing.T) {
 	for want, make := range map[string]func() error{ // order: each by itself
 		"no resources to score": func() error { _, err := NewBestFit(BestFitArgs{Norm: L1}); return err },
 		"unknown norm \"L3\"": func() error {
-			_, err := NewBestFit(BestFitArgs{"L3", defaultResources()})
+			_, err := NewBestFit(BestFitArgs{Norm: "L3", Resources: defaultResources()})
 			return err
 		},
 		"resource cpu is given twice": func() error { _, err := NewDotProduct(DotProductArgs{twice}); return err },
@@ -150,13 +166,29 @@ func TestWrongArguments(t *testing.T) {
 			return err
 		},
 		"must be between 1 and 100, got 0": func() error {
-			_, err := NewBestFit(BestFitArgs{L2, []Resource{{"cpu", 0}}})
+			_, err := NewBestFit(BestFitArgs{Norm: L2, Resources: []Resource{{"cpu", 0}}})
 			return err
 		},
 	} {
 		if err := make(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// TestWeightsFollowTheMix: a pod of another shape that was seen changes weights by demand, and so the version of a
+// score; without them, the version stays.
+func TestWeightsFollowTheMix(t *testing.T) {
+	w := plugintest.NewCluster().With(node("large", 10, 10, 10))
+	s, p := w.Store.Snapshot(), w.Intake.PendingPod(pod("p", 2, 4, 0))
+	version := func(demand bool) uint64 {
+		sc := plugintest.Must(NewBestFit(BestFitArgs{L1, defaultResources(), demand}))
+		return plugin.VersionOf(sc.PrepareScore(s, p), s)
+	}
+	fixed, byDemand := version(false), version(true)
+	w.With(pod("seen", 1, 10, 0, plugintest.OnNode("large")))
+	if fixed != version(false) || byDemand == version(true) {
+		t.Errorf("versions %d and, by demand, %d; after a pod was seen %d and %d", fixed, byDemand, version(false), version(true))
 	}
 }
 
@@ -174,7 +206,8 @@ func randomScorers(t *rapid.T) []plugin.Plugin {
 		list = defaultResources()
 	}
 	norm := plugintest.Pick(t, []Norm{L1, L2}, "norm")
-	return []plugin.Plugin{fragments, plugintest.Must(NewBestFit(BestFitArgs{norm, list})),
+	byDemand := rapid.Bool().Draw(t, "weights by demand")
+	return []plugin.Plugin{fragments, plugintest.Must(NewBestFit(BestFitArgs{norm, list, byDemand})),
 		plugintest.Must(NewDotProduct(DotProductArgs{list}))}
 }
 

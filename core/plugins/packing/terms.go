@@ -58,6 +58,27 @@ func byLargest(s cluster.Snapshot, list []Resource, p *cluster.Pod) (out []term)
 	return out
 }
 
+// weighByDemand multiplies the weight of each term by what pods request of its resource on average, as a share of the
+// unit: those of the mix, and the one of the terms.
+func weighByDemand(s cluster.Snapshot, terms []term) {
+	shapes, _ := s.Mix()
+	for i := range terms {
+		t := &terms[i]
+		t.weight *= meanDemand(shapes, t.name, t.pod) / t.unit
+	}
+}
+
+// meanDemand returns what pods request of a resource on average: those of the mix, and one more.
+func meanDemand(shapes []cluster.Shape, name v1.ResourceName, one int64) float64 {
+	sum, pods := float64(one), 1.0
+	for i := range shapes {
+		n := float64(shapes[i].Pods)
+		pods += n
+		sum += float64(n * float64(shapes[i].Held.Get(name)))
+	}
+	return sum / pods
+}
+
 // free returns what a node has free of a resource, at least 0.
 func free(allocatable, requested int64) int64 {
 	if requested >= allocatable {
