@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kumiki-scheduler/kumiki/kube/wire"
 )
 
 // ClientOptions say how the API server is reached.
@@ -30,8 +32,10 @@ type ClientOptions struct {
 type Clients struct {
 	Binds, Watches, Events *kubernetes.Clientset
 	// Dynamic is for objects of resource definitions; it shares the connection of Watches.
-	Dynamic    *dynamic.DynamicClient
-	transports []*http.Client
+	Dynamic *dynamic.DynamicClient
+	// BindWrites and EventWrites send prepared requests on the connections of Binds and Events.
+	BindWrites, EventWrites *wire.Prepared
+	transports              []*http.Client
 }
 
 // protobuf is the smaller and cheaper form of the API's types; JSON stays possible in answers.
@@ -87,10 +91,16 @@ func NewClients(cfg *rest.Config) (*Clients, error) {
 			return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)
 		}
 		*each.into = set
-		if set == c.Watches {
-			if c.Dynamic, err = dynamic.NewForConfigAndClient(own, transport); err != nil {
-				return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)
-			}
+		switch set {
+		case c.Watches:
+			c.Dynamic, err = dynamic.NewForConfigAndClient(own, transport)
+		case c.Binds:
+			c.BindWrites, err = wire.NewPrepared(own, transport, set)
+		case c.Events:
+			c.EventWrites, err = wire.NewPrepared(own, transport, set)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)
 		}
 		c.transports = append(c.transports, transport)
 	}

@@ -34,7 +34,7 @@ var (
 	upToAnswers = below(upToEngine, []string{"core/answers", "core/question", "core/recording"})
 	// formsOfCounters are forms of data that counters of pods use.
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
-	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/serve",
+	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/wire", "kube/serve",
 		"kube/incident"}
 	benchmarks = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles   = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside",
@@ -154,7 +154,8 @@ var graph = map[string]layer{
 		"counts what the engine does; every part of kube counts in it"},
 	"kube/gangapi":  {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
 	"kube/intake":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
-	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "effects to calls; what the watches brought is given to it"},
+	"kube/wire":     {[]string{"kube/call", "timing"}, "API objects to requests; it knows neither effects nor who sends them"},
+	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/wire"}), "effects to calls; what the watches brought is given to it"},
 	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
 	"kube/incident": {upToAnswers, "keeps the last events of an engine; it knows neither the loop nor files"},
 	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},

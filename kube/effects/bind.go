@@ -22,6 +22,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/wire"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -45,6 +46,8 @@ const (
 // Binder carries out binds side by side and answers each exactly once, unless it is stopped before.
 type Binder struct {
 	*workerPool[engine.Bind]
+	// writes sends binds; set before the first bind.
+	writes wire.Writes
 	answer func(engine.BindDone)
 	// traced takes the outcome of a bind that was begun, with its moments; nil for answer. Set before the first bind.
 	traced func(engine.BindDone, *call.Trace)
@@ -59,13 +62,14 @@ type BindVia func(ctx context.Context, name string, pod record.PodRef, node stri
 // ErrUseAPI is how a BindVia leaves a bind to the API server.
 var ErrUseAPI = errors.New("bind with the API server")
 
-// NewBinder returns a Binder that sends at most limit binds at once. Calls end when ctx does.
+// NewBinder returns a Binder that sends at most limit binds at once, with the typed clients. Calls end when ctx does.
 func NewBinder(ctx context.Context, client kubernetes.Interface, limit int, metrics *metrics.Metrics,
 	answer func(engine.BindDone)) *Binder {
 	if limit <= 0 {
 		limit = DefaultBindsInFlight
 	}
-	b := &Binder{workerPool: newWorkerPool[engine.Bind](ctx, client, metrics, "binding", limit), answer: answer}
+	b := &Binder{workerPool: newWorkerPool[engine.Bind](ctx, client, metrics, "binding", limit),
+		writes: wire.Typed(client), answer: answer}
 	b.do = func(bind engine.Bind) {
 		trace := &call.Trace{Begun: time.Now()}
 		switch done, known := b.carryOut(bind, trace); {
@@ -230,11 +234,11 @@ func (b *Binder) carryVia(bind engine.Bind, done *engine.BindDone) (known, ended
 func (b *Binder) send(bind engine.Bind, trace *call.Trace) error {
 	ctx, cancel := b.tracedWriting(call.Timeout, trace)
 	defer cancel()
-	return b.client.CoreV1().Pods(bind.Pod.Namespace).Bind(ctx, &v1.Binding{
+	return b.writes.Bind(ctx, &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: bind.Pod.Namespace, Name: bind.Pod.Name,
 			UID: types.UID(bind.Pod.UID), Annotations: leaves(bind)},
 		Target: v1.ObjectReference{Kind: "Node", Name: bind.Node},
-	}, metav1.CreateOptions{})
+	})
 }
 
 // leaves is what a bind leaves on the pod: the API server copies the annotations of a binding. No failure can separate

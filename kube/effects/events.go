@@ -22,6 +22,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/wire"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -43,7 +44,9 @@ const (
 // EventWriter writes events.k8s.io events about pods. It never blocks its caller: when too many wait, the oldest goes.
 // The same event again becomes a series on the first one.
 type EventWriter struct {
-	client  kubernetes.Interface
+	client kubernetes.Interface
+	// writes sends new events; set before the first event.
+	writes  wire.Writes
 	newest  func(record.PodRef) *cluster.Pod
 	metrics *metrics.Metrics
 	// controller is reported for pods that are not known any more.
@@ -55,7 +58,7 @@ type EventWriter struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	writes taskQueue[eventWrite]
+	queue  taskQueue[eventWrite]
 	series map[seriesKey]*series
 	lastNS int64 // event names are made of times; each is later than the one before
 }
@@ -84,10 +87,10 @@ type series struct {
 func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod,
 	metrics *metrics.Metrics, controller, hostname string) *EventWriter {
 	w := &EventWriter{
-		client: client, newest: newest, metrics: metrics, controller: controller, hostname: hostname,
+		client: client, writes: wire.Typed(client), newest: newest, metrics: metrics, controller: controller, hostname: hostname,
 		patience: time.Second, series: map[seriesKey]*series{},
 	}
-	w.writes = taskQueue[eventWrite]{mu: &w.mu, limit: eventsInFlight, do: w.carryOut}
+	w.queue = taskQueue[eventWrite]{mu: &w.mu, limit: eventsInFlight, do: w.carryOut}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
@@ -123,7 +126,7 @@ func (w *EventWriter) WriteAbout(e engine.WriteEvent, other record.PodRef) {
 func (w *EventWriter) write(e engine.WriteEvent, ev *eventsv1.Event, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.writes.closed {
+	if w.queue.closed {
 		return
 	}
 	// A pod is bound once; only what can come again is worth remembering.
@@ -170,7 +173,7 @@ func (w *EventWriter) report(s *series, now time.Time) {
 func (w *EventWriter) EndSeries() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.writes.closed {
+	if !w.queue.closed {
 		w.endSeriesLocked(time.Now())
 	}
 }
@@ -189,8 +192,8 @@ func (w *EventWriter) endSeriesLocked(now time.Time) {
 
 // push queues an event to be written.
 func (w *EventWriter) push(l eventWrite) {
-	if len(w.writes.waiting) >= eventsWaiting {
-		if lost := w.writes.pop().of; lost != nil {
+	if len(w.queue.waiting) >= eventsWaiting {
+		if lost := w.queue.pop().of; lost != nil {
 			lost.inFlight = false
 		}
 		w.metrics.EventsDropped.Inc()
@@ -198,7 +201,7 @@ func (w *EventWriter) push(l eventWrite) {
 	if l.of != nil {
 		l.of.inFlight = true
 	}
-	w.writes.push(l)
+	w.queue.push(l)
 }
 
 // event makes the event, as the scheduler of the pod "of" reports it.
@@ -254,7 +257,7 @@ func (w *EventWriter) carryOut(l eventWrite) {
 func (w *EventWriter) arrived(s *series) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.inFlight = false; s.pending && !w.writes.closed {
+	if s.inFlight = false; s.pending && !w.queue.closed {
 		w.report(s, time.Now())
 	}
 }
@@ -285,29 +288,27 @@ func (w *EventWriter) send(ev *eventsv1.Event) error {
 	ctx, cancel := context.WithTimeout(w.ctx, call.Timeout)
 	defer cancel()
 	ctx = call.WithTrace(ctx, nil)
-	api := w.client.EventsV1().Events(ev.Namespace)
 	if ev.Series != nil {
 		body, err := json.Marshal(map[string]any{"series": ev.Series})
 		if err != nil {
 			return fmt.Errorf("series of event %s/%s: %w", ev.Namespace, ev.Name, err)
 		}
-		_, err = api.Patch(ctx, ev.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+		_, err = w.client.EventsV1().Events(ev.Namespace).Patch(ctx, ev.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 		// The first one has expired or was never written.
 	}
-	_, err := api.Create(ctx, ev, metav1.CreateOptions{})
-	return err
+	return w.writes.CreateEvent(ctx, ev)
 }
 
 // Stop gives what waits until patience ends to be written, and ends the rest.
 func (w *EventWriter) Stop(patience context.Context) {
 	for {
 		w.mu.Lock()
-		idle := w.writes.idle()
+		idle := w.queue.idle()
 		if idle || patience.Err() != nil {
-			w.writes.closed = true
+			w.queue.closed = true
 			w.mu.Unlock()
 			break
 		}
@@ -315,5 +316,5 @@ func (w *EventWriter) Stop(patience context.Context) {
 		call.Sleep(patience, 10*time.Millisecond)
 	}
 	w.cancel()
-	w.writes.wait()
+	w.queue.wait()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
+	"github.com/kumiki-scheduler/kumiki/kube/wire"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	// Binds carries binds, the writes before them, evictions, and re-reads, Patches the rest of the writes to pods
 	// and the statuses of gangs, Events the events.
 	Binds, Patches, Events kubernetes.Interface
+	// BindWrites and EventWrites send binds and new events; nil for the typed clients Binds and Events.
+	BindWrites, EventWrites wire.Writes
 	// Objects writes the objects that declare gangs; nil where none do.
 	Objects dynamic.Interface
 	// BindsInFlight bounds the binds under way; 0 means DefaultBindsInFlight.
@@ -80,7 +83,13 @@ func NewExecutor(ctx context.Context, c Config) *Executor {
 	w.Evictor = NewEvictor(ctx, c.Binds, c.Known.Pod, c.Metrics, w.Events.WriteAbout, func(done engine.EvictDone) {
 		c.Answer(done)
 	})
-	w.Patcher.pods.yields, w.Events.writes.yields = w.bindsWait, w.bindsWait
+	w.Patcher.pods.yields, w.Events.queue.yields = w.bindsWait, w.bindsWait
+	if c.BindWrites != nil {
+		w.Binder.writes = c.BindWrites
+	}
+	if c.EventWrites != nil {
+		w.Events.writes = c.EventWrites
+	}
 	w.Binder.via, w.Writer.unwritten = c.BindVia, c.Known.Unwritten
 	w.Binder.traced, w.Evictor.traced = c.AnswerBind, c.AnswerEvict
 	w.Binder.profile, w.Writer.profile = profileOf(c.Known), profileOf(c.Known)

@@ -102,7 +102,7 @@ func TestConditionsLeaveTheAPIServerToBinds(t *testing.T) {
 				}
 				for _, want := range []int{want, patchesInFlight} {
 					synctest.Wait()
-					patches, events := workersOf(&executor.Patcher.pods), workersOf(&executor.Events.writes)
+					patches, events := workersOf(&executor.Patcher.pods), workersOf(&executor.Events.queue)
 					if patches != want || events != want {
 						t.Errorf("%d write conditions and %d events, want %d", patches, events, want)
 					}
