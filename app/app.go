@@ -26,6 +26,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
+	"github.com/kumiki-scheduler/kumiki/kube/wire"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/timing"
 )
@@ -184,11 +185,11 @@ func (s *Scheduler) serve() (*serve.Server, error) {
 	o.Version = s.opts.Version
 	o.Profiling, o.ContentionProfiling = s.opts.Config.Profiling, s.opts.Config.ContentionProfiling
 	shown, _ := s.opts.Config.WithoutKeys()
-	wire, err := shown.Wire()
+	file, err := shown.Wire()
 	if err != nil {
 		return nil, err
 	}
-	o.Config = wire
+	o.Config = file
 	return serve.NewServer(o)
 }
 
@@ -207,11 +208,13 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 	// Calls outlive ctx: those in progress when it ends are handed over.
 	calls, drop := context.WithCancel(context.WithoutCancel(ctx))
 	s.drop = drop
+	binds, events := s.writes()
 	var loop *kube.Loop
 	executor := effects.NewExecutor(calls, effects.Config{
 		// Patches and the lease go with the watches, which send little: under a qps, neither may wait behind binds or
 		// events.
 		Binds: s.clients.Binds, Patches: s.clients.Watches, Events: s.clients.Events, Objects: s.clients.Dynamic,
+		BindWrites: binds, EventWrites: events,
 		BindsInFlight: s.opts.Config.Kumiki.InFlightBinds, BindVia: via, Known: inbox, Metrics: counts,
 		Answer:      func(done engine.Event) { loop.Answer(done) },
 		AnswerBind:  func(done engine.BindDone, t *call.Trace) { loop.AnswerBind(done, t) },
@@ -248,6 +251,14 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		}
 	}
 	return nil
+}
+
+// writes returns how binds and events are sent.
+func (s *Scheduler) writes() (binds, events wire.Writes) {
+	if s.opts.Config.Kumiki.Wire == config.TypedClients {
+		return wire.Typed(s.clients.Binds), wire.Typed(s.clients.Events)
+	}
+	return s.clients.BindWrites, s.clients.EventWrites
 }
 
 // callsForeign reports whether a Step may call foreign code: an extender, or a hosted plugin.

@@ -182,7 +182,7 @@ func TestShowReadsBack(t *testing.T) {
 		"percentageOfNodesToScore: 30\nextenders: [{urlPrefix: 'http://e', filterVerb: f, managedResources: " +
 			"[{name: a.b/c, ignoredByScheduler: true}]}]\n",
 		own("{strategy: randomSubset, subset: 7, fitScoresReal: true, syncPreemption: true, cycle: sessions, "+
-			"sessionPeriod: 7s, fit: slots}") + "  percentageOfNodesToScore: 0\n",
+			"sessionPeriod: 7s, fit: slots, wire: TypedClients}") + "  percentageOfNodesToScore: 0\n",
 		"leaderElection: {leaderElect: false}\nclientConnection: {qps: 5, burst: 7, kubeconfig: " +
 			"/k}\npodMaxBackoffSeconds: 60\nenableProfiling: false\n",
 		"profiles:\n- schedulerName: a\n  plugins: {score: {enabled: [{name: ImageLocality, weight: 9}]}, filter: " +

@@ -36,7 +36,7 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 		DelayCacheUntilActive: wire.DelayCacheUntilActive,
 		Kumiki: Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
 			Hosted: DefaultHosted(),
-			Cycle:  Continuous},
+			Cycle:  Continuous, Wire: Prepared},
 	}
 	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
 	if out.Parallelism <= 0 {

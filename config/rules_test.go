@@ -146,7 +146,8 @@ func search(t tb) {
 	}
 	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}",
 		"{inFlightBinds: 3, fitScoresReal: true}"))
-	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous, Hosted: DefaultHosted()}) ||
+	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous, Hosted: DefaultHosted(),
+		Wire: Prepared}) ||
 		c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption ||
 		c.Profiles[1].SyncPreemption ||
 		c.Profiles[1].Search.Strategy != All || !c.Profiles[1].FitScoresReal {
@@ -157,6 +158,23 @@ func search(t tb) {
 		"profiles[1].pluginConfig[0].args.seed: must be the same as in profiles[0]")
 	expect(t, two("{inFlightBinds: 5}", "{inFlightBinds: 6}"),
 		"profiles[1].pluginConfig[0].args.inFlightBinds: must be the same as in profiles[0]")
+}
+
+// TestWire: binds and events are sent one way by the whole process.
+func TestWire(t *testing.T) {
+	own := func(args string) string {
+		return "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {" + args + "}}]\n- schedulerName: b\n"
+	}
+	if got := parse(t, own("")).Kumiki.Wire; got != Prepared {
+		t.Errorf("without the setting: %q", got)
+	}
+	if got := parse(t, own("wire: TypedClients")).Kumiki.Wire; got != TypedClients {
+		t.Errorf("with wire: TypedClients: %q", got)
+	}
+	expect(t, own("wire: prepared"),
+		`profiles[0].pluginConfig[0].args.wire: must be one of [Prepared TypedClients], got "prepared"`)
+	expect(t, own("wire: Prepared")+"  pluginConfig: [{name: Kumiki, args: {wire: TypedClients}}]\n",
+		"profiles[1].pluginConfig[0].args.wire: must be the same as in profiles[0]")
 }
 
 // TestHostedSettings: limits of calls of plugins, the same in all profiles.

@@ -26,7 +26,23 @@ type Settings struct {
 	SessionPeriod time.Duration
 	// Hosted is for plugins that are written for kube-scheduler's framework.
 	Hosted Hosted
+	// Wire defines how binds and events are sent.
+	Wire Wire
 }
+
+// Wire is how binds and events are sent to the API server. Both ways send the same bytes.
+type Wire string
+
+// The values of Wire.
+const (
+	// Prepared sends requests that are prepared once per kind. It is the default.
+	Prepared Wire = "Prepared"
+	// TypedClients uses client-go's typed clients. It stays for one release.
+	TypedClients Wire = "TypedClients"
+)
+
+// Wires returns the values of Wire.
+func Wires() []Wire { return []Wire{Prepared, TypedClients} }
 
 // Cycle is the way in which waiting units are tried.
 type Cycle string
@@ -115,6 +131,7 @@ type KumikiArgs struct {
 	Cycle         *Cycle           `json:"cycle,omitempty"`
 	SessionPeriod *metav1.Duration `json:"sessionPeriod,omitempty"`
 	Fit           *Fit             `json:"fit,omitempty"`
+	Wire          *Wire            `json:"wire,omitempty"`
 }
 
 // settings reads our own settings: those of the process into out, those of each profile into its entry in resolved.
@@ -123,6 +140,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 	var gangs said[Gangs]
 	var cycle said[turn]
 	var hosted said[Hosted]
+	var wire said[Wire]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
@@ -144,6 +162,10 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 			out.Kumiki.Hosted = r.hosted(path+".hosted", args.Hosted)
 			agree(r, &hosted, path+".hosted", out.Kumiki.Hosted)
 		}
+		if args.Wire != nil {
+			out.Kumiki.Wire = r.wire(path+".wire", *args.Wire)
+			agree(r, &wire, path+".wire", out.Kumiki.Wire)
+		}
 		if args.Cycle != nil || args.SessionPeriod != nil {
 			t := r.cycle(path, args)
 			agree(r, &cycle, path+".cycle", t)
@@ -164,6 +186,15 @@ func (r *report) kumikiArgs(path string, list []configv1.PluginConfig) (args Kum
 		return KumikiArgs{}, at
 	}
 	return args, at
+}
+
+// wire checks how binds and events are sent.
+func (r *report) wire(path string, w Wire) Wire {
+	if !slices.Contains(Wires(), w) {
+		r.add(path, "must be one of %v, got %q", Wires(), w)
+		return Prepared
+	}
+	return w
 }
 
 // said is a process setting in one profile.

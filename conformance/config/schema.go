@@ -62,6 +62,8 @@ func (g *generator) of(t reflect.Type) object {
 		return object{"enum": list{"L1", "L2", "", nil}}
 	case reflect.TypeFor[ours.Fit]():
 		return object{"enum": list{"resources", "slots", nil}}
+	case reflect.TypeFor[ours.Wire]():
+		return object{"enum": list{"Prepared", "TypedClients", nil}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -155,6 +157,8 @@ var limits = map[string]object{
 	"KumikiArgs.cycle":             {"description": "when pods are tried: continuous, as soon as an event may help them; sessions, all together on one snapshot of the cluster; the same in all profiles; default continuous"},
 	"KumikiArgs.sessionPeriod":     {"description": "the time from the end of a session to the start of the next, 100ms to 1h; only with cycle sessions, the same in all profiles; default 5s"},
 	"KumikiArgs.fit":               {"description": "what makes a node full: resources, or slots, with which each node holds one pod regardless of its requests; default resources"},
+	"KumikiArgs.wire": {"description": "how binds and events are sent: Prepared, requests prepared once per kind, or " +
+		"TypedClients, client-go's; the same in all profiles; default Prepared"},
 	"KumikiArgs.hosted": {"description": "limits for plugins that are written for kube-scheduler's framework; " +
 		"the same in all profiles"},
 	"HostedArgs.pluginTimeout": {"description": "how long a call of a plugin may take; one that takes longer is " +
