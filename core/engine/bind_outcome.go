@@ -73,7 +73,7 @@ func (b *binds) retryAfterError(f *flight, ev BindDone) {
 	}
 	if f.gang != nil {
 		b.e.backToGang(p, failed, ev.Message)
-		b.e.tell(p, reasonOf[ev.Verdict()], ev.Message, f.shownUntilNow(p))
+		b.e.tell(p, reasonOf(ev.Verdict()), ev.Message, f.shownUntilNow(p))
 		return
 	}
 	f.unit.Members[0] = p

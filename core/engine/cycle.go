@@ -216,7 +216,7 @@ func (e *Engine) fail(unit *queue.Unit, d record.Decision, as record.Verdict, me
 	e.queue.Requeue(unit, failed)
 	d.Verdict, d.Message = as, message
 	e.decided(d)
-	e.tell(unit.Members[0], reasonOf[as], message, to)
+	e.tell(unit.Members[0], reasonOf(as), message, to)
 }
 
 func (e *Engine) decision(unit *queue.Unit, out place.Outcome) record.Decision {

@@ -15,8 +15,13 @@ const (
 	ReasonGated         = "SchedulingGated"
 )
 
-// reasonOf: how an attempt ended that no event cures -> the reason that the pod shows.
-var reasonOf = map[record.Verdict]string{record.AttemptFailed: ReasonError, record.DoesNotFit: ReasonUnschedulable}
+// reasonOf returns the reason that a pod shows whose attempt ended in a way that no event cures.
+func reasonOf(v record.Verdict) string {
+	if v == record.DoesNotFit {
+		return ReasonUnschedulable
+	}
+	return ReasonError
+}
 
 // emit appends an effect, after the moves that came before it.
 func (e *Engine) emit(f Effect) {

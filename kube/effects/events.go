@@ -87,7 +87,8 @@ type series struct {
 func NewEventWriter(ctx context.Context, client kubernetes.Interface, newest func(record.PodRef) *cluster.Pod,
 	metrics *metrics.Metrics, controller, hostname string) *EventWriter {
 	w := &EventWriter{
-		client: client, writes: wire.Typed(client), newest: newest, metrics: metrics, controller: controller, hostname: hostname,
+		client: client, writes: wire.Typed(client), newest: newest, metrics: metrics,
+		controller: controller, hostname: hostname,
 		patience: time.Second, series: map[seriesKey]*series{},
 	}
 	w.queue = taskQueue[eventWrite]{mu: &w.mu, limit: eventsInFlight, do: w.carryOut}
@@ -293,7 +294,8 @@ func (w *EventWriter) send(ev *eventsv1.Event) error {
 		if err != nil {
 			return fmt.Errorf("series of event %s/%s: %w", ev.Namespace, ev.Name, err)
 		}
-		_, err = w.client.EventsV1().Events(ev.Namespace).Patch(ctx, ev.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+		_, err = w.client.EventsV1().Events(ev.Namespace).Patch(
+			ctx, ev.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
 			return err
 		}

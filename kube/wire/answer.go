@@ -99,7 +99,8 @@ func (k *kind) refusal(ctx context.Context, o outgoing, answer *http.Response, b
 		message = strings.TrimSpace(string(body[:min(len(body), maxText)]))
 	}
 	seconds, _ := retryAfterSeconds(answer)
-	byCode := apierrors.NewGenericServerResponse(answer.StatusCode, http.MethodPost, k.resource, o.name, message, seconds, true)
+	byCode := apierrors.NewGenericServerResponse(
+		answer.StatusCode, http.MethodPost, k.resource, o.name, message, seconds, true)
 	decoder, err := k.decoders.Decoder(media, params)
 	if err != nil || len(body) == 0 {
 		return byCode

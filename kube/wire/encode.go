@@ -20,7 +20,9 @@ type object interface {
 const protobuf = "application/vnd.kubernetes.protobuf"
 
 // encoderFor returns the encoder of objects of a kind for a content type.
-func encoderFor(contentType string, kind schema.GroupVersionKind, all runtime.ClientNegotiator) (func(object) ([]byte, error), error) {
+func encoderFor(
+	contentType string, kind schema.GroupVersionKind, all runtime.ClientNegotiator,
+) (func(object) ([]byte, error), error) {
 	if contentType == protobuf {
 		return newEnvelope(kind).encode, nil
 	}
@@ -40,7 +42,8 @@ type envelope struct {
 
 func newEnvelope(kind schema.GroupVersionKind) envelope {
 	apiVersion, name := kind.ToAPIVersionAndKind()
-	whole, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: name}, Raw: []byte{}}).Marshal()
+	meta := runtime.TypeMeta{APIVersion: apiVersion, Kind: name}
+	whole, err := (&runtime.Unknown{TypeMeta: meta, Raw: []byte{}}).Marshal()
 	const lengthAndTail = 5 // the length of Raw, 0, and two empty strings of two bytes each
 	if err != nil || len(whole) <= lengthAndTail || whole[len(whole)-lengthAndTail] != 0 {
 		panic(fmt.Sprintf("wire: an empty envelope of %v is %x (%v)", kind, whole, err))

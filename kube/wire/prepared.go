@@ -58,11 +58,13 @@ type header struct {
 // NewPrepared returns a Prepared that sends through the client of a configuration. set is the typed clients of the same
 // client; limits of requests per second hold for both together.
 func NewPrepared(cfg *rest.Config, client *http.Client, set kubernetes.Interface) (*Prepared, error) {
-	binds, err := newKind(cfg, client, set.CoreV1().RESTClient(), v1.SchemeGroupVersion.WithKind("Binding"), "pods", "binding")
+	binds, err := newKind(
+		cfg, client, set.CoreV1().RESTClient(), v1.SchemeGroupVersion.WithKind("Binding"), "pods", "binding")
 	if err != nil {
 		return nil, err
 	}
-	events, err := newKind(cfg, client, set.EventsV1().RESTClient(), eventsv1.SchemeGroupVersion.WithKind("Event"), "events", "")
+	events, err := newKind(
+		cfg, client, set.EventsV1().RESTClient(), eventsv1.SchemeGroupVersion.WithKind("Event"), "events", "")
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 const (
 	// repetitions is how often a write is sent again because the API server asked for it, as client-go does.
 	repetitions = 10
-	// longestRetryAfter bounds the wait that an answer may ask for, in seconds; the time limit of the caller is shorter.
+	// longestRetryAfter bounds the wait that an answer may ask for, in seconds; the caller's time limit is shorter.
 	longestRetryAfter = 3600
 	// longWait is a wait for the limiter that is logged, as client-go does.
 	longWait = 50 * time.Millisecond
@@ -76,7 +76,8 @@ func (k *kind) throttle(ctx context.Context, o outgoing) error {
 	}
 	waited := time.Since(began)
 	if waited > longWait {
-		klog.FromContext(ctx).V(3).Info("Waited before sending request", "delay", waited, "verb", http.MethodPost, "url", o.path)
+		klog.FromContext(ctx).V(3).Info(
+			"Waited before sending request", "delay", waited, "verb", http.MethodPost, "url", o.path)
 	}
 	metrics.RateLimiterLatency.Observe(ctx, http.MethodPost, k.template, waited)
 	return err
