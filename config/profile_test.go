@@ -93,7 +93,7 @@ func TestDefaultProfile(t *testing.T) {
 		t.Errorf("weights: got %v, want %v", p.Weights, weights)
 	}
 	if p.Search != (Search{Strategy: All}) || p.FitScoresReal ||
-		c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Hosted: DefaultHosted(),
+		c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Hosted: DefaultHosted(), Instances: DefaultInstances(),
 			Cycle: Continuous}) {
 		t.Errorf("our settings: %+v, %v, %+v", p.Search, p.FitScoresReal, c.Kumiki)
 	}

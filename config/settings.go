@@ -26,6 +26,8 @@ type Settings struct {
 	SessionPeriod time.Duration
 	// Hosted is for plugins that are written for kube-scheduler's framework.
 	Hosted Hosted
+	// Instances is how several instances share the cluster.
+	Instances Instances
 }
 
 // Cycle is the way in which waiting units are tried.
@@ -108,6 +110,8 @@ type KumikiArgs struct {
 	FitScoresReal bool        `json:"fitScoresReal,omitempty"`
 	Gangs         *GangsArgs  `json:"gangs,omitempty"`
 	Hosted        *HostedArgs `json:"hosted,omitempty"`
+
+	Instances *InstancesArgs `json:"instances,omitempty"`
 	// SyncPreemption is as in Profile.
 	SyncPreemption bool            `json:"syncPreemption,omitempty"`
 	Preemption     *PreemptionArgs `json:"preemption,omitempty"`
@@ -123,6 +127,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 	var gangs said[Gangs]
 	var cycle said[turn]
 	var hosted said[Hosted]
+	var instances said[Instances]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
@@ -144,6 +149,10 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 			out.Kumiki.Hosted = r.hosted(path+".hosted", args.Hosted)
 			agree(r, &hosted, path+".hosted", out.Kumiki.Hosted)
 		}
+		if args.Instances != nil {
+			out.Kumiki.Instances = r.instances(path+".instances", args.Instances)
+			agree(r, &instances, path+".instances", out.Kumiki.Instances)
+		}
 		if args.Cycle != nil || args.SessionPeriod != nil {
 			t := r.cycle(path, args)
 			agree(r, &cycle, path+".cycle", t)
@@ -154,6 +163,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
+	r.checkInstances(instances.path, out.Kumiki)
 }
 
 // kumikiArgs returns our settings in a profile, and the path where they are.

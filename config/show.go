@@ -119,6 +119,9 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	if c.Kumiki.Hosted != DefaultHosted() {
 		args.Hosted = c.Kumiki.Hosted.wire()
 	}
+	if c.Kumiki.Instances != DefaultInstances() {
+		args.Instances = c.Kumiki.Instances.wire()
+	}
 	if p.Search.Strategy == RandomSubset {
 		subset := int32(p.Search.Subset)
 		args.Subset = &subset
