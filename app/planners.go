@@ -15,7 +15,7 @@ import (
 )
 
 // errHostedPlanners: planners follow the arbiter's log, in which the objects are not that hosted plugins read.
-var errHostedPlanners = errors.New("instances: mode Shared cannot be used with plugins of kube-scheduler's framework: " +
+var errHostedPlanners = errors.New("instances: mode Shared excludes plugins of kube-scheduler's framework: " +
 	"local planners do not have the API objects that they read; switch one of the two off")
 
 // share makes an engine the arbiter of local planners, if the configuration has any.

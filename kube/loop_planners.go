@@ -29,7 +29,7 @@ type planning struct {
 	joined int  // how many have joined, at least once
 	// proposals are not checked yet: the loop may not decide, or too many decisions have no outcome.
 	proposals []shard.Proposal
-	// busy is what the engine was told last; rest is the time that the loop has rested since the moment since.
+	// busy is what the engine knows; rest is the time that the loop has rested since the moment since.
 	busy  bool
 	rest  time.Duration
 	since record.Time
@@ -78,7 +78,7 @@ func (p *planning) carry(effects []engine.Effect) {
 // itself.
 func (p *planning) gathered() bool { return p == nil || p.joined >= p.runner.Planners() }
 
-// load returns whether the loop is busy if the engine is to be told so now.
+// load returns whether the loop is busy if the engine must learn that now.
 func (p *planning) load(now record.Time) (ev message.Busy, tell bool) {
 	if now < p.since+loadPeriod {
 		return ev, false

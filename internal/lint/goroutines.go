@@ -19,7 +19,7 @@ type budget struct {
 var goroutines = map[string]budget{
 	"kube": {7, "the loop, the election, the planners and what watches over them; " +
 		"they end with the context of the scheduler"},
-	"kube/intake": {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
+	"kube/intake":    {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
 	"kube/instances": {1, "one for each local planner; they end with the context of the scheduler"},
 	"kube/effects": {5, "writes run side by side; " +
 		"they end with the context of the scheduler, or with Drain and Stop"},
