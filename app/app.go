@@ -23,6 +23,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/instances"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
@@ -118,9 +119,13 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	engineConfig.Meter = meter
 	inbox := newInbox(ctx, o.Config, o.Plugins.Kinds(o.Config, engineConfig), hosts)
 	inbox.UseClock(s.clock)
-	via, err := extend(ctx, o.Config.Extenders, inbox, host, &engineConfig)
+	via, objects, err := extend(ctx, o.Config.Extenders, inbox, host, &engineConfig)
 	if err != nil {
 		return nil, err
+	}
+	share(o.Config, &engineConfig)
+	if hosts && engineConfig.Instances != nil {
+		return nil, errHostedPlanners
 	}
 	if hosts {
 		s.opts.Observers = append(slices.Clone(o.Observers), observe(host))
@@ -133,7 +138,8 @@ func NewScheduler(ctx context.Context, o Options) (*Scheduler, error) {
 	if s.server, err = s.serve(); err != nil {
 		return nil, err
 	}
-	if err := s.assemble(ctx, meter, inbox, via, callsForeign(engineConfig.Profiles)); err != nil {
+	planners := s.planners(ctx, objects)
+	if err := s.assemble(ctx, meter, inbox, via, planners, callsForeign(engineConfig.Profiles)); err != nil {
 		if s.server != nil {
 			s.server.Stop()
 		}
@@ -194,7 +200,7 @@ func (s *Scheduler) serve() (*serve.Server, error) {
 }
 
 func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *intake.Inbox,
-	via effects.BindVia, foreign bool) error {
+	via effects.BindVia, planners *instances.Runner, foreign bool) error {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name, for events and the lease: %w", err)
@@ -226,7 +232,7 @@ func (s *Scheduler) assemble(ctx context.Context, meter *metrics.Meter, inbox *i
 		flight = s.opts.Flight(s.engine, s)
 	}
 	loop = kube.NewLoop(kube.LoopConfig{
-		Flight: flight,
+		Flight: flight, Planners: planners,
 		Engine: s.engine, Inbox: inbox, Executor: executor, Metrics: counts, Meter: meter, Observers: s.opts.Observers,
 		SchedulerNames: schedulerNames(s.opts.Config.Profiles), Timing: s.timing, Foreign: foreign,
 	})

@@ -30,15 +30,30 @@ func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind, full
 	return in
 }
 
-// extend adds the extenders of a configuration to the decisions of all profiles, and returns how foreign code binds.
-// Only with extenders does the inbox keep the newest whole objects.
+// extend adds the extenders of a configuration to the decisions of all profiles, and returns how foreign code binds,
+// and what extenders are sent. Only with extenders does the inbox keep the newest whole objects.
 func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.Inbox, host *framework.Host,
-	to *engine.Config) (effects.BindVia, error) {
+	to *engine.Config) (effects.BindVia, extender.Objects, error) {
 	if len(extenders) == 0 {
-		return bindVia(host, nil), nil
+		return bindVia(host, nil), nil, nil
+	}
+	objects := inbox.KeepFull()
+	all, err := withExtendersOf(ctx, extenders, objects, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bindVia(host, all), objects, nil
+}
+
+// withExtendersOf adds extenders, with connections of their own, to the decisions of all profiles; it returns nil if
+// there are none.
+func withExtendersOf(ctx context.Context, extenders []configv1.Extender, objects extender.Objects,
+	to *engine.Config) (*extender.Extenders, error) {
+	if len(extenders) == 0 {
+		return nil, nil
 	}
 	log := klog.FromContext(ctx).WithName("extender")
-	all, err := extender.New(ctx, extenders, inbox.KeepFull(), func(i extender.Ignored) {
+	all, err := extender.New(ctx, extenders, objects, func(i extender.Ignored) {
 		log.Error(i.Err, "Extender ignored", "extender", i.Extender, "verb", i.Verb, "pod",
 			klog.KRef(i.Pod.Namespace, i.Pod.Name))
 	})
@@ -48,5 +63,5 @@ func extend(ctx context.Context, extenders []configv1.Extender, inbox *intake.In
 	for i := range to.Profiles {
 		withExtenders(&to.Profiles[i], all)
 	}
-	return bindVia(host, all), nil
+	return all, nil
 }

@@ -94,7 +94,7 @@ func TestDefaultProfile(t *testing.T) {
 	}
 	if p.Search != (Search{Strategy: All}) || p.FitScoresReal ||
 		c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Hosted: DefaultHosted(),
-			Cycle: Continuous, Wire: Prepared}) {
+			Instances: DefaultInstances(), Cycle: Continuous, Wire: Prepared}) {
 		t.Errorf("our settings: %+v, %v, %+v", p.Search, p.FitScoresReal, c.Kumiki)
 	}
 	if c.PodInitialBackoff != time.Second || c.PodMaxBackoff != 10*time.Second || c.Parallelism != 16 ||

@@ -35,8 +35,8 @@ func (r *report) resolve(wire *configv1.KubeSchedulerConfiguration) Resolved {
 		Profiling:             orDefault(wire.EnableProfiling, true),
 		DelayCacheUntilActive: wire.DelayCacheUntilActive,
 		Kumiki: Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
-			Hosted: DefaultHosted(),
-			Cycle:  Continuous, Wire: Prepared},
+			Hosted: DefaultHosted(), Instances: DefaultInstances(),
+			Cycle: Continuous, Wire: Prepared},
 	}
 	out.ContentionProfiling = orDefault(wire.EnableContentionProfiling, out.Profiling)
 	if out.Parallelism <= 0 {

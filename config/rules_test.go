@@ -147,7 +147,7 @@ func search(t tb) {
 	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}",
 		"{inFlightBinds: 3, fitScoresReal: true}"))
 	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous, Hosted: DefaultHosted(),
-		Wire: Prepared}) ||
+		Instances: DefaultInstances(), Wire: Prepared}) ||
 		c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption ||
 		c.Profiles[1].SyncPreemption ||
 		c.Profiles[1].Search.Strategy != All || !c.Profiles[1].FitScoresReal {

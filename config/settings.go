@@ -28,6 +28,8 @@ type Settings struct {
 	Hosted Hosted
 	// Wire defines how binds and events are sent.
 	Wire Wire
+	// Instances is how several instances share the cluster.
+	Instances Instances
 }
 
 // Wire is how binds and events are sent to the API server. Both ways send the same bytes.
@@ -124,6 +126,8 @@ type KumikiArgs struct {
 	FitScoresReal bool        `json:"fitScoresReal,omitempty"`
 	Gangs         *GangsArgs  `json:"gangs,omitempty"`
 	Hosted        *HostedArgs `json:"hosted,omitempty"`
+
+	Instances *InstancesArgs `json:"instances,omitempty"`
 	// SyncPreemption is as in Profile.
 	SyncPreemption bool            `json:"syncPreemption,omitempty"`
 	Preemption     *PreemptionArgs `json:"preemption,omitempty"`
@@ -141,6 +145,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 	var cycle said[turn]
 	var hosted said[Hosted]
 	var wire said[Wire]
+	var instances said[Instances]
 	for i, p := range profiles {
 		args, path := r.kumikiArgs(fmt.Sprintf("profiles[%d].pluginConfig", i), p.PluginConfig)
 		if args.InFlightBinds != nil && *args.InFlightBinds <= 0 {
@@ -166,6 +171,10 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 			out.Kumiki.Wire = r.wire(path+".wire", *args.Wire)
 			agree(r, &wire, path+".wire", out.Kumiki.Wire)
 		}
+		if args.Instances != nil {
+			out.Kumiki.Instances = r.instances(path+".instances", args.Instances)
+			agree(r, &instances, path+".instances", out.Kumiki.Instances)
+		}
 		if args.Cycle != nil || args.SessionPeriod != nil {
 			t := r.cycle(path, args)
 			agree(r, &cycle, path+".cycle", t)
@@ -176,6 +185,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
+	r.checkInstances(instances.path, out.Kumiki)
 }
 
 // kumikiArgs returns our settings in a profile, and the path where they are.

@@ -122,6 +122,9 @@ func (c Resolved) wireSettings(p Profile) KumikiArgs {
 	if c.Kumiki.Wire != Prepared {
 		args.Wire = &c.Kumiki.Wire
 	}
+	if c.Kumiki.Instances != DefaultInstances() {
+		args.Instances = c.Kumiki.Instances.wire()
+	}
 	if p.Search.Strategy == RandomSubset {
 		subset := int32(p.Search.Subset)
 		args.Subset = &subset

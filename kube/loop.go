@@ -14,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/kube/call"
 	"github.com/kumiki-scheduler/kumiki/kube/effects"
+	"github.com/kumiki-scheduler/kumiki/kube/instances"
 	"github.com/kumiki-scheduler/kumiki/kube/intake"
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
@@ -102,6 +103,8 @@ type LoopConfig struct {
 	Timing *timing.Recorder
 	// Flight may be nil.
 	Flight Flight
+	// Planners are those of this process; nil for none. The engine is an arbiter then.
+	Planners *instances.Runner
 	// SchedulerNames are those of the profiles. Pods of others are not reported.
 	SchedulerNames []string
 	// Batch, Cycles and DecidedAhead are the defaults above when 0.
@@ -137,6 +140,8 @@ type Loop struct {
 	// journeys is nil when no times are recorded.
 	journeys *journeys
 	spent    metrics.LoopTimes // of the present turn
+	// planning is nil without planners.
+	planning *planning
 	// warnedUngrouped is set once the log has the warning of reportUngrouped.
 	warnedUngrouped bool
 }
@@ -170,6 +175,7 @@ func NewLoop(cfg LoopConfig) *Loop {
 	cfg.Metrics.SetLimit(metrics.DecidedAheadLimit, float64(cfg.DecidedAhead))
 	l := &Loop{cfg: cfg, start: time.Now(), clock: cfg.Inbox.Clock(), lead: always, synced: make(chan struct{}),
 		news: make(chan struct{}, 1)}
+	l.planning = newPlanning(cfg.Planners, cfg.Metrics)
 	l.journeys = newJourneys(cfg.Timing, cfg.SchedulerNames)
 	l.tally = metrics.NewTally(cfg.Metrics, cfg.Meter, l.start)
 	l.tally.MeasureCPU(metrics.NewStepCPU(cfg.Foreign))
@@ -298,9 +304,11 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-l.news:
 		case <-l.cfg.Inbox.Ready():
+		case <-l.planning.ready():
 		case <-timer.C:
 		}
 		l.spent[l.resting()] += time.Since(began)
+		l.planning.rested(time.Since(began))
 	}
 }
 
@@ -372,6 +380,8 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 		l.events[i] = nil
 	}
 
+	l.takePlanned(log, now)
+
 	cycles := 0
 	decides := l.deciding.Load() && l.lead() && !l.cfg.Inbox.Behind()
 	if decides {
@@ -380,8 +390,9 @@ func (l *Loop) turn(log klog.Logger) (more bool) {
 			l.mayDecide = nil
 		}
 		l.reportUngrouped(log)
-		for ; !l.held.Load() && cycles < l.cfg.Cycles && l.unanswered+l.evicting < l.cfg.DecidedAhead &&
-			l.cfg.Engine.Ready(); cycles++ {
+		l.stepProposals(log)
+		for ; !l.held.Load() && l.planning.gathered() && cycles < l.cfg.Cycles &&
+			l.unanswered+l.evicting < l.cfg.DecidedAhead && l.cfg.Engine.Ready(); cycles++ {
 			l.step(log, engine.Cycle{}, moments{})
 		}
 	}
@@ -445,6 +456,12 @@ func (l *Loop) step(log klog.Logger, ev engine.Event, m moments) {
 	l.spent.Step(ev, time.Duration(m.ended-m.began), time.Duration(now-m.ended))
 	l.tally.Took(ev, effects, l.clock.Time(m.began), time.Duration(now-m.began))
 	logStep(log, effects)
+	l.planning.carry(effects)
+	l.execute(effects)
+}
+
+// execute hands effects on.
+func (l *Loop) execute(effects []engine.Effect) {
 	for _, f := range effects {
 		switch f := f.(type) {
 		case engine.Bind:

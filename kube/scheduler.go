@@ -60,6 +60,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.Informers.Stop()
 	parts.Go(func() { s.Loop.Run(inside) })
 	parts.Go(func() { s.Executor.Tend(inside) })
+	if planners := s.Loop.cfg.Planners; planners != nil {
+		parts.Go(func() { planners.Run(inside) })
+	}
 	if e, can := s.Loop.cfg.Engine.(viewed); can {
 		parts.Go(func() { (&dumper{s.Loop, question.New(e.View()), s.Informers.Client, settle}).run(inside, s.Dumps) })
 	}

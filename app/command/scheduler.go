@@ -169,6 +169,13 @@ func (f *schedulerFlags) schedule(ctx context.Context, io streams) error {
 		return f.shadow.follow(ctx, io, o)
 	}
 	wiring.View(&o)
+	if resolved.Kumiki.Instances.Mode == config.Shared {
+		if f.record != "" || f.incidentDir != "" {
+			return usageError{errors.New("--record and --incident-dir cannot be used with instances: mode Shared: " +
+				"neither has what planners are told; leave them out, or set mode Off")}
+		}
+		return app.Run(ctx, o)
+	}
 	ended := wiring.Incidents(ctx, &o, incidents.Options{Dir: f.incidentDir, MaxFiles: incidentFiles,
 		MaxBytes: f.incidentMax, Tool: "kumiki " + version})
 	if f.record != "" {

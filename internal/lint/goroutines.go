@@ -17,9 +17,10 @@ type budget struct {
 // goroutines lists the packages that may start goroutines: package or tree (a/...) -> how many places. A number goes
 // up in the change that needs it, which says there what ends the goroutine.
 var goroutines = map[string]budget{
-	"kube": {6, "the loop, the election and what watches over them; " +
+	"kube": {7, "the loop, the election, the planners and what watches over them; " +
 		"they end with the context of the scheduler"},
-	"kube/intake": {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
+	"kube/intake":    {2, "one for each watch, and a timer while it asks; they end with Informers.Stop"},
+	"kube/instances": {1, "one for each local planner; they end with the context of the scheduler"},
 	"kube/effects": {5, "writes run side by side; " +
 		"they end with the context of the scheduler, or with Drain and Stop"},
 	"app":           {8, "serving, leader election and the loop; they end with the context of the command"},

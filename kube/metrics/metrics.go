@@ -56,6 +56,8 @@ type Metrics struct {
 	preemptionPauses *metrics.Counter
 	GangStatuses     *metrics.CounterVec
 	Ungrouped        *metrics.Counter
+	PodsLent         *metrics.Counter
+	Proposals        *metrics.CounterVec
 	gangsPart        *metrics.Histogram
 	gangsPartNow     *metrics.Gauge
 	gangsPartLongest *metrics.Gauge

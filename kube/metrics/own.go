@@ -97,6 +97,11 @@ func (m *Metrics) own() {
 	m.paths = m.counters(a("decisions_total",
 		"Number of searches for a node, by how the nodes were visited, the cheapest first: ranked (the class keeps "+
 			"them in order), grouped (one node of each group), scanned (each node)."), "path")
+	m.PodsLent = m.counter(a("pods_lent_total",
+		"Number of versions of pods that were lent to local planners."))
+	m.Proposals = m.counters(a("proposals_total",
+		"Number of proposals of local planners, by the arbiter's verdict: taken, refused, gone (the unit does not "+
+			"wait for a placement any more), and by the plugin that refused a placement."), "verdict", "plugin")
 	m.rechecked = m.counter(a("foreign_binds_rechecked_total",
 		"Number of pods found bound to a node by another scheduler while this scheduler had binds to that node in "+
 			"flight."))
