@@ -140,8 +140,8 @@ var limits = map[string]object{
 		"description": "how what is left of several resources becomes one number: L1, their weighted mean, or L2, " +
 			"the square root of the weighted mean of squares; default L1"},
 	"NodeResourcesBestFitArgs.demandWeights": {
-		"description": "the weight of each resource is multiplied by what pods request of it on average, those seen so " +
-			"far and the pod itself, as a share of the largest node; default false"},
+		"description": "the weight of each resource is multiplied by what pods request of it on average, those seen " +
+			"so far and the pod itself, as a share of the largest node; default false"},
 	"NodeResourcesFragmentationArgs.resources": {
 		"description": "resources whose weight is not 1; every resource that pods request counts"},
 	"KumikiArgs.seed":              {"description": "seed of random choices; the same in all profiles; default 1"},
@@ -170,6 +170,16 @@ var limits = map[string]object{
 		"default None"},
 	"HostedArgs.check": {"description": "compare what is lent to a plugin before and after each call, and log and " +
 		"count plugins that modify it; for tests; default false"},
+	"KumikiArgs.instances": {"description": "how several instances share the cluster; the same in all profiles; " +
+		"default: one, which decides everything"},
+	"InstancesArgs.mode": {"type": list{"string", "boolean", "null"}, "enum": list{"Off", "Shared", false, nil},
+		"description": "Off, this process decides everything in one loop, or Shared, planners propose placements to " +
+			"the loop; default Off"},
+	"InstancesArgs.local": {"minimum": 1, "maximum": 63, "description": "number of planners in this process; only " +
+		"with mode Shared; default 4"},
+	"InstancesArgs.lending": {"enum": list{"Auto", "Always", "Never", nil}, "description": "which units planners " +
+		"decide: Auto, those that call extenders, and all while the scheduling loop is busy; only with mode Shared; " +
+		"default Auto"},
 	"KumikiArgs.gangs":     {"description": "which declarations of gangs count; the same in all profiles; default: native pod groups, if they can be read"},
 	"GangsArgs.podgroup":   onOff("Auto"),
 	"GangsArgs.annotation": onOff(),

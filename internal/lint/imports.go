@@ -34,8 +34,8 @@ var (
 	upToAnswers = below(upToEngine, []string{"core/answers", "core/question", "core/recording"})
 	// formsOfCounters are forms of data that counters of pods use.
 	formsOfCounters = []string{"core/cluster/internal/labelindex", "core/cluster/internal/sparse"}
-	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects", "kube/wire", "kube/serve",
-		"kube/incident", "kube/instances"}
+	partsOfKube     = []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/intake", "kube/effects",
+		"kube/wire", "kube/serve", "kube/incident", "kube/instances"}
 	benchmarks = []string{"bench/usage", "bench/report", "bench/testbed"}
 	profiles   = []string{"apm", "apm/bottleneck", "apm/bundle", "apm/compare", "apm/journey", "apm/outside",
 		"apm/pipeline", "apm/pods", "apm/timeline"}
@@ -152,14 +152,16 @@ var graph = map[string]layer{
 		"limits, waits and times of calls to the API server; every part of kube has them"},
 	"kube/metrics": {below(upToAnswers, []string{"timing"}),
 		"counts what the engine does; every part of kube counts in it"},
-	"kube/gangapi":   {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
-	"kube/intake":    {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
-	"kube/wire":      {[]string{"kube/call", "timing"}, "API objects to requests; it knows neither effects nor who sends them"},
-	"kube/effects":   {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/wire"}), "effects to calls; what the watches brought is given to it"},
-	"kube/serve":     {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
-	"kube/incident":  {upToAnswers, "keeps the last events of an engine; it knows neither the loop nor files"},
-	"kube/instances": {upToAnswers, "runs engines beside the loop, and carries messages; it knows neither the loop nor the lease"},
-	"kube/kubetest":  {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
+	"kube/gangapi": {upToEngine, "reads and writes declarations of gangs; intake and effects need the same formats"},
+	"kube/intake":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics"}), "objects to events; knows nothing of effects"},
+	"kube/wire": {[]string{"kube/call", "timing"},
+		"API objects to requests; it knows neither effects nor who sends them"},
+	"kube/effects":  {below(upToEngine, []string{"kube/call", "kube/gangapi", "kube/metrics", "kube/wire"}), "effects to calls; what the watches brought is given to it"},
+	"kube/serve":    {[]string{"core/resource", "core/cluster"}, "shows what it is given; it knows neither the loop nor the lease"},
+	"kube/incident": {upToAnswers, "keeps the last events of an engine; it knows neither the loop nor files"},
+	"kube/instances": {upToAnswers,
+		"runs engines beside the loop, and carries messages; it knows neither the loop nor the lease"},
+	"kube/kubetest": {[]string{"record", "core/cluster", "core/cluster/convert"}, "a fake API server, for tests; knows no part of kube"},
 
 	"app": {below(edges, plugins), "wires core, kube, host and view; people build their own scheduler with it"},
 	"bench": {below(edges, benchmarks, profiles, []string{"app", "internal/testcluster", "bench/workload", "bench/workloads", "bench/ops", "bench/core", "bench/gangs", "bench/instances", "bench/restart", "bench/noop", "bench/scaling"}),
