@@ -290,3 +290,19 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalPlannersAreNotRecorded: a recording or a bundle would lack what planners are told, so both are refused.
+// Fault: a recording that cannot be replayed, which is noticed when it is needed.
+func TestLocalPlannersAreNotRecorded(t *testing.T) {
+	config := file(t, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig: [{name: Kumiki, args: {instances: {mode: Shared, local: 2}}}]
+`)
+	for _, flag := range []string{"--record=" + filepath.Join(t.TempDir(), "f"), "--incident-dir=" + t.TempDir()} {
+		code, out, errs := command(t, "kumiki", "scheduler", "--secure-port=0", "--config="+config, flag)
+		if code != 2 || out != "" || !strings.Contains(errs, "cannot be used with instances: mode Shared") {
+			t.Errorf("%s: code %d, stdout %q, stderr %s", flag, code, out, errs)
+		}
+	}
+}
