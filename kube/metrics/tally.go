@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
+	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -117,7 +118,7 @@ func (t *Tally) Step(ev engine.Event, effects []engine.Effect, began time.Time) 
 // Took counts one step, which began at the given time and took so long. Moves come first: the last decision about a pod
 // stands after the move that began the attempt.
 func (t *Tally) Took(ev engine.Event, effects []engine.Effect, began time.Time, took time.Duration) {
-	_, cycle := ev.(engine.Cycle)
+	did := workOf(ev)
 	waited := t.queued(ev)
 	switch ev := ev.(type) {
 	case engine.BindDone:
@@ -148,7 +149,7 @@ func (t *Tally) Took(ev engine.Event, effects []engine.Effect, began time.Time, 
 				t.cameBack(ev)
 				continue
 			}
-			t.decision(&f.Decision, began, cycle)
+			t.decision(&f.Decision, began, did)
 			if evicts := f.Decision.Preemption; evicts != nil {
 				t.m.victimsUnproved.Add(float64(evicts.Unproved))
 				if n := len(evicts.Victims); n > 0 {
@@ -376,7 +377,29 @@ func (t *Tally) blameAlso(p *tallied, plugins ...string) {
 	}
 }
 
-func (t *Tally) decision(d *record.Decision, began time.Time, cycle bool) {
+// stepWork is what decisions in the effects of a step come from.
+type stepWork uint8
+
+const (
+	// endedEarlier is a step that ends attempts of earlier steps: an outcome of a bind, or an answer at Permit.
+	endedEarlier stepWork = iota
+	// checkedProposals is a step in which attempts of planners begin and end for this process.
+	checkedProposals
+	// searched is a step with a scheduling cycle.
+	searched
+)
+
+func workOf(ev engine.Event) stepWork {
+	switch ev.(type) {
+	case engine.Cycle:
+		return searched
+	case message.Proposed:
+		return checkedProposals
+	}
+	return endedEarlier
+}
+
+func (t *Tally) decision(d *record.Decision, began time.Time, did stepWork) {
 	p := t.pod(d.Pod.UID)
 	t.touched = append(t.touched, d.Pod.UID)
 	if p.profile != d.Profile {
@@ -389,20 +412,19 @@ func (t *Tally) decision(d *record.Decision, began time.Time, cycle bool) {
 		t.decided = true
 		t.m.firstDecision.Set(now.Sub(t.start).Seconds())
 	}
-	if cycle {
+	if did == searched {
 		t.meter.flush(t.m, d)
+		if d.Path != "" {
+			t.m.paths.WithLabelValues(string(d.Path)).Inc()
+		}
 	}
-	if cycle && d.Path != "" {
-		t.m.paths.WithLabelValues(string(d.Path)).Inc()
+	if did != endedEarlier {
+		p.began = began
+		t.m.algorithm.Observe(now.Sub(began).Seconds())
 	}
-	if d.Verdict == record.AttemptFailed {
-		// The end of an attempt that was decided some steps ago.
-		t.attempted("error", p, now)
-		return
-	}
-	p.began = began
-	t.m.algorithm.Observe(now.Sub(began).Seconds())
 	switch d.Verdict {
+	case record.AttemptFailed:
+		t.attempted("error", p, now)
 	case record.DoesNotFit:
 		t.blameAlso(p, d.Plugins...) // besides the gate that holds it from now on
 		t.attempted("unschedulable", p, now)

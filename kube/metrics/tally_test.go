@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
@@ -93,4 +94,62 @@ func TestQueueMetricsFollowAPod(t *testing.T) {
 			t.Errorf("%s: counts as an entity in %v: want %v", s.when, in, s.entity)
 		}
 	}
+}
+
+// TestAnAttemptIsMeasuredFromItsCycle plays attempts that ended in another step than they began, an hour later, and one
+// that failed in its cycle: each counts one run of the algorithm, and lasts from its own cycle.
+func TestAnAttemptIsMeasuredFromItsCycle(t *testing.T) {
+	const hour = 3600.0
+	ref := record.PodRef{Namespace: "ns", Name: "p", UID: "1"}
+	decided := func(v record.Verdict) []engine.Effect {
+		return []engine.Effect{engine.Decided{Decision: record.Decision{Pod: ref, Profile: "a", Attempt: 1, Verdict: v}}}
+	}
+	rejected := engine.BindDone{Pod: ref, Outcome: engine.BindRejected}
+	for _, c := range []struct {
+		what, result string
+		last         engine.Event // nil: the attempt ends in its cycle
+		as           record.Verdict
+	}{
+		{"Bind is rejected by a plugin", "unschedulable", rejected, record.DoesNotFit},
+		{"a plugin rejects at Permit", "unschedulable", engine.Tick{}, record.DoesNotFit},
+		{"Bind fails", "error", rejected, record.AttemptFailed},
+		{"the cycle fails", "error", nil, record.AttemptFailed},
+	} {
+		m, reg := counted()
+		tl := NewTally(m, NewMeter(), time.Now())
+		cycleBegan := time.Now().Add(-time.Hour)
+		if c.last == nil {
+			tl.Step(engine.Cycle{}, decided(c.as), cycleBegan)
+		} else {
+			tl.Step(engine.Cycle{}, append(decided(record.Placed), engine.Bind{Pod: ref}), cycleBegan)
+			tl.Step(c.last, decided(c.as), time.Now())
+		}
+		if n := kubetest.Value(t, reg, "scheduler_scheduling_algorithm_duration_seconds"); n != 1 {
+			t.Errorf("%s: %v runs of the algorithm are counted, want 1", c.what, n)
+		}
+		took := sumOf(t, reg, "scheduler_scheduling_attempt_duration_seconds", c.result)
+		if took < hour || took > 2*hour {
+			t.Errorf("%s: the attempt with result %s took %v s, want an hour", c.what, c.result, took)
+		}
+	}
+}
+
+// sumOf is the sum of the observations of a histogram with this result.
+func sumOf(t *testing.T, reg metrics.Gatherer, name, result string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetName() == "result" && l.GetValue() == result {
+					sum += m.GetHistogram().GetSampleSum()
+				}
+			}
+		}
+	}
+	return sum
 }
