@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,18 +50,11 @@ func (s *journeySource) addFlags(c *cobra.Command) {
 	}
 }
 
-// read returns the journey of NAMESPACE/NAME (or NAME, in the namespace of the kubeconfig): from a file if one is
-// named, else from the running scheduler.
+// read returns the journey of a pod: from a file if one is named, else from the running scheduler.
 func (s *journeySource) read(ctx context.Context, io streams, a []string) (r journey.Report, err error) {
-	namespace, name, qualified := strings.Cut(a[0], "/")
-	if !qualified {
-		name = a[0]
-		if namespace, _, err = s.find.kube.ToRawKubeConfigLoader().Namespace(); err != nil {
-			return r, fmt.Errorf("reading kubeconfig: %w", err)
-		}
-	}
-	if name == "" || namespace == "" || strings.Contains(name, "/") {
-		return r, usageError{fmt.Errorf("the pod must be NAMESPACE/NAME, got %q", a[0])}
+	namespace, name, err := s.pod(a[0])
+	if err != nil {
+		return r, err
 	}
 	var t *record.Timing
 	if len(a) > 1 {
@@ -77,6 +71,24 @@ func (s *journeySource) read(ctx context.Context, io streams, a []string) (r jou
 			"was overwritten (%d journeys were)", namespace, name, t.Lost.Journeys)
 	}
 	return r, nil
+}
+
+// pod returns what NAMESPACE/NAME, or NAME or pod/NAME in the namespace of --namespace or the kubeconfig, names.
+func (s *journeySource) pod(named string) (namespace, name string, err error) {
+	namespace, name, qualified := strings.Cut(named, "/")
+	if qualified && slices.Contains([]string{"pod", "pods", "po"}, namespace) { // as kubectl and kumiki why name a pod
+		qualified, named = false, name
+	}
+	if !qualified {
+		name = named
+		if namespace, _, err = s.find.kube.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return "", "", fmt.Errorf("reading kubeconfig: %w", err)
+		}
+	}
+	if name == "" || namespace == "" || strings.Contains(name, "/") {
+		return "", "", usageError{fmt.Errorf("the pod must be NAMESPACE/NAME, or NAME with --namespace, got %q", named)}
+	}
+	return namespace, name, nil
 }
 
 func (s *journeySource) fromFile(name string) (*record.Timing, error) {
@@ -167,8 +179,9 @@ func newProfilePodCommand(io streams) *cobra.Command {
 		Long: `Show the phases of a pod from its first observation by the scheduler to its observation as bound, each
 with its start, duration, share, and what ended it, and the requests about it. The phases have no gaps:
 their sum is the whole time. The times come from the running scheduler, which must be kumiki, or from a
-file that kumiki profile record wrote.`,
+file that kumiki profile record wrote. Phases that repeat are one row, except with -o wide.`,
 		Example: `  kumiki profile pod shop/web-1
+  kumiki profile pod pod/web-1 -n shop
   kumiki profile pod shop/web-1 slow.kumiki
   kumiki profile pod shop/web-1 --audit-log /var/log/kubernetes/audit.log -o json`,
 		Args: args(cobra.RangeArgs(1, 2)),

@@ -83,6 +83,13 @@ func TestProfileOfAPod(t *testing.T) {
 			t.Errorf("no eviction %q in\n%s", want, out)
 		}
 	}
+	for _, named := range []string{"pod/web -n shop", "pods/web -n shop", "web --namespace shop"} { // as other commands name it
+		words := strings.Fields(named)
+		code, out, errs := command(t, append([]string{"kumiki", "profile", "pod", words[0], name}, words[1:]...)...)
+		if code != 0 || !strings.Contains(out, "Pod:        shop/web (u1)") {
+			t.Errorf("%s: code %d\n%s%s", named, code, out, errs)
+		}
+	}
 	var r journey.Report
 	if _, out, _ = command(t, "kumiki", "profile", "pod", "shop/web", name, "-o", "json"); json.Unmarshal([]byte(out), &r) != nil ||
 		r.Total() != 40e6 || r.Arriving == nil || r.Arriving.Least > 15e6 || r.Arriving.Most < 20e6 {

@@ -16,7 +16,7 @@ import (
 )
 
 func newUpCommand(io streams) *cobra.Command {
-	o := up.Options{Out: io.Out, Err: io.Err, Self: os.Args[0]}
+	o := up.Options{Out: io.Out, Err: io.Err, Self: os.Args[0], Version: version}
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start a local cluster with fake nodes, run kumiki in it, and schedule a workload",

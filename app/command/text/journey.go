@@ -13,12 +13,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// Journey writes where the time of a pod went. The wide form has the audit IDs of requests too.
+// Journey writes where the time of a pod went. The wide form has a row for each phase where the other has one for those
+// that repeat, and the audit IDs of requests.
 func Journey(w io.Writer, r journey.Report, wide bool) error {
 	p := &page{w: w, wide: wide}
 	p.journeyHead(&r)
 	p.section("")
-	p.table(phaseRows(&r))
+	p.table(phaseRows(&r, wide))
 	if r.LostSpans > 0 {
 		p.printf("%s at the beginning were overwritten and are not shown\n", count(r.LostSpans, "phase"))
 	}
@@ -82,20 +83,38 @@ func moment(t record.Time) string {
 	return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04:05.000000 UTC")
 }
 
-// phaseRows returns a row for each phase. The share is that of the time since the first observation.
-func phaseRows(r *journey.Report) [][]string {
+// phaseRows returns a row for each phase, or in the narrow form one for phases that repeat: a pod that is tried before
+// its backoff is over has hundreds. The share is that of the time since the first observation.
+func phaseRows(r *journey.Report, wide bool) [][]string {
 	rows := [][]string{{"PHASE", "START", "DURATION", "SHARE", "ATTEMPT", "ENDED BY", "HINT", "PLUGINS"}}
 	whole := time.Duration(r.Total())
-	for i, s := range r.Spans {
-		took, part := ns(s.Took), time.Duration(s.Took)
+	for next := 0; next < len(r.Spans); {
+		first := r.Spans[next]
+		last, sum, n := first, first.Took, 1
+		for next++; !wide && next < len(r.Spans) && repeats(&first, &r.Spans[next]); next++ {
+			last = r.Spans[next]
+			sum += last.Took
+			n++
+		}
+		took, part := ns(sum), time.Duration(sum)
 		share := shareOf(&part, &whole) // a dash while the pod is on its way
-		if r.Ended == 0 && i == len(r.Spans)-1 {
+		if r.Ended == 0 && next == len(r.Spans) {
 			took = "-"
 		}
-		rows = append(rows, []string{s.Phase.String(), "+" + ns(s.Start-r.Began), took, share, fmt.Sprint(s.Attempt),
-			plain(s.Event), plain(s.Hint), plain(strings.Join(s.Plugins, ","))})
+		phase, attempt := first.Phase.String(), fmt.Sprint(first.Attempt)
+		if n > 1 {
+			phase = fmt.Sprintf("%s ×%d", phase, n)
+			attempt = fmt.Sprintf("%d-%d", first.Attempt, last.Attempt)
+		}
+		rows = append(rows, []string{phase, "+" + ns(first.Start-r.Began), took, share, attempt,
+			plain(first.Event), plain(first.Hint), plain(strings.Join(first.Plugins, ","))})
 	}
 	return rows
+}
+
+// repeats reports whether a phase is like one before it but for its attempt.
+func repeats(a, b *record.PhaseSpan) bool {
+	return a.Phase == b.Phase && a.Event == b.Event && a.Hint == b.Hint && slices.Equal(a.Plugins, b.Plugins)
 }
 
 // gangPhaseRows returns a row for each phase of the gang. The start is relative to the first observation of the pod: it

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -320,6 +321,48 @@ func TestHostileNamesStayInTheirCells(t *testing.T) {
 			if strings.HasPrefix(line, "c?") || strings.HasPrefix(line, "b?") {
 				t.Errorf("%s: a name begins the line %q", name, line)
 			}
+		}
+	}
+}
+
+// TestPhasesThatRepeatAreOneRow: a pod that was tried early three times has one row for its three backoffs, in the
+// narrow form; what differs in its event, its plugins or its phase has a row of its own.
+func TestPhasesThatRepeatAreOneRow(t *testing.T) {
+	const ms = record.Time(time.Millisecond)
+	span := func(phase record.Phase, start, took record.Time, attempt int, event string, plugins ...string) record.PhaseSpan {
+		return record.PhaseSpan{Phase: phase, Start: start * ms, Took: took * ms, Attempt: attempt, Event: event, Plugins: plugins}
+	}
+	report := journey.Report{Journey: record.Journey{Pod: record.PodRef{Namespace: "a", Name: "b", UID: "u"}, Ended: 100 * ms,
+		End: record.EndBound, Spans: []record.PhaseSpan{
+			span(record.PhaseBackoff, 0, 10, 1, "PopFromBackoffQ", "Fit"),
+			span(record.PhaseBackoff, 10, 20, 2, "PopFromBackoffQ", "Fit"),
+			span(record.PhaseBackoff, 30, 30, 3, "PopFromBackoffQ", "Fit"),
+			span(record.PhaseBackoff, 60, 5, 4, "BackoffComplete", "Fit"),
+			span(record.PhaseBackoff, 65, 5, 5, "BackoffComplete", "Taints"),
+			span(record.PhaseActive, 70, 30, 5, "BackoffComplete", "Taints"),
+		}}}
+	for wide, want := range map[bool][]string{ // order: each form is checked alone
+		false: {
+			"backoff ×3 +0 60.0ms 60.0% 1-3 PopFromBackoffQ - Fit",
+			"backoff +60.0ms 5.0ms 5.0% 4 BackoffComplete - Fit",
+			"backoff +65.0ms 5.0ms 5.0% 5 BackoffComplete - Taints",
+			"active +70.0ms 30.0ms 30.0% 5 BackoffComplete - Taints",
+		},
+		true: {
+			"backoff +0 10.0ms 10.0% 1 PopFromBackoffQ - Fit",
+			"backoff +10.0ms 20.0ms 20.0% 2 PopFromBackoffQ - Fit",
+			"backoff +30.0ms 30.0ms 30.0% 3 PopFromBackoffQ - Fit",
+			"backoff +60.0ms 5.0ms 5.0% 4 BackoffComplete - Fit",
+			"backoff +65.0ms 5.0ms 5.0% 5 BackoffComplete - Taints",
+			"active +70.0ms 30.0ms 30.0% 5 BackoffComplete - Taints",
+		},
+	} {
+		var rows []string
+		for _, cells := range phaseRows(&report, wide)[1:] {
+			rows = append(rows, strings.Join(cells, " "))
+		}
+		if !slices.Equal(rows, want) {
+			t.Errorf("wide %v:\n%s\nwant\n%s", wide, strings.Join(rows, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/ask"
+	"github.com/kumiki-scheduler/kumiki/app/command/incidents"
 	"github.com/kumiki-scheduler/kumiki/app/command/wiring"
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/examples/gangs"
@@ -54,6 +55,8 @@ type Options struct {
 	Out, Err io.Writer
 	// Self is how the user calls this program, for hints.
 	Self string
+	// Version is that of this program, for the bundles of incidents.
+	Version string
 	// Live tells that Err is a terminal, on which a line can be written over.
 	Live bool
 }
@@ -247,14 +250,17 @@ func (up Options) startScheduler(ctx context.Context, cluster *testcluster.Clust
 	o.Serve.Secure.BindAddress = net.IPv4(127, 0, 0, 1)
 	o.Serve.Secure.BindPort = listener.Addr().(*net.TCPAddr).Port
 	wiring.View(&o)
+	incidentsEnded := wiring.Incidents(ctx, &o, incidents.Options{Tool: "kumiki " + up.Version})
 	s, err := app.NewScheduler(ctx, o)
 	if err != nil {
+		incidentsEnded(err)
 		listener.Close()
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	r := &running{Scheduler: s, ended: make(chan struct{})}
 	go func() {
 		r.err = s.Run(ctx)
+		incidentsEnded(r.err)
 		klog.Flush()
 		klog.SetOutput(io.Discard)
 		logs.Close()
