@@ -32,7 +32,7 @@ table has others. A cell with fewer seeds says so, and "not measured" is a cell 
 
 DIR is a directory with the published traces, which are no part of the repository. Results are kept in out/quality, so
 that a run that was cut, or ended by LIMIT, continues; after a change of the scheduler, measure anew with AGAIN=1. The
-command above a table prints one of its rows: put the first column in the place of ROW. Rows of kube-scheduler need
+command above a table prints one of its rows: replace ROW by the first column. Rows of kube-scheduler need
 --upstream bin/standalone, which make quality builds. Placements are the same on every machine.
 
 Each row has kumiki's engine with a configuration, one pod after the other; what is called reference is a
