@@ -151,7 +151,7 @@ func (a *answering) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore
 func (a *answering) Normal() plugin.Normal                                       { return plugin.AsIs }
 func (a *answering) Skips(cluster.Snapshot, *cluster.Pod) bool                   { return false }
 
-func (a *answering) SkipsAmong(cluster.Snapshot, *cluster.Pod, []cluster.NodeIdx) bool {
+func (a *answering) SkipsAmong(cluster.Snapshot, *cluster.Pod, *plugin.FitRows) bool {
 	return a.draw(2) == 0
 }
 

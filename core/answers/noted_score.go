@@ -11,7 +11,7 @@ import (
 )
 
 // SkipsAmong reports whether the plugin scores nothing, and notes it.
-func (n noted) SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) bool {
+func (n noted) SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit *plugin.FitRows) bool {
 	skips := n.Plugin.SkipsAmong(s, p, fit)
 	n.log.bit(n.id, atPreScore, skips)
 	return skips

@@ -236,7 +236,7 @@ func (standIn) PrepareScore(cluster.Snapshot, *cluster.Pod) plugin.PodScore { re
 func (standIn) Skips(cluster.Snapshot, *cluster.Pod) bool { return false }
 
 // SkipsAmong reports whether the plugin scores nothing.
-func (p standIn) SkipsAmong(cluster.Snapshot, *cluster.Pod, []cluster.NodeIdx) bool {
+func (p standIn) SkipsAmong(cluster.Snapshot, *cluster.Pod, *plugin.FitRows) bool {
 	return p.yes(atPreScore)
 }
 

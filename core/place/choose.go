@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/place/classes"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
@@ -122,16 +123,37 @@ func (pl *Placer) uncachedScores(s cluster.Snapshot, sr *search) bool {
 // skipsLate reports whether a plugin that has to see the rows that fit adds nothing to the totals: it skips the pod, or
 // there is at most one row to score.
 func (pl *Placer) skipsLate(s cluster.Snapshot, sr *search, late plugin.Skipper) bool {
-	if sr.ranked() && sr.class.Feasible() == s.Nodes() && s.Nodes() > 1 {
-		pl.meter.Plugin(plugin.AtPreScore, late.Name())
-		return late.SkipsAmong(s, sr.pod, nil)
-	}
-	pl.listFit(sr)
-	if len(sr.fit) < 2 {
+	var fit *plugin.FitRows
+	switch ranked := sr.ranked(); {
+	case ranked && sr.class.Feasible() == s.Nodes() && s.Nodes() > 1: // all nodes
+	case ranked && sr.class.Feasible() < 2:
 		return true
+	case ranked:
+		fit = pl.fitOf.list(sr.class)
+	default:
+		if pl.listFit(sr); len(sr.fit) < 2 {
+			return true
+		}
+		fit = &plugin.FitRows{Rows: sr.fit}
 	}
 	pl.meter.Plugin(plugin.AtPreScore, late.Name())
-	return late.SkipsAmong(s, sr.pod, sr.fit)
+	return late.SkipsAmong(s, sr.pod, fit)
+}
+
+// classFit is the rows that fit a class. It is kept from one decision to the next, since most decisions change the
+// amounts of a row and not whether it fits.
+type classFit struct {
+	class *classes.Class
+	epoch uint64 // of the class
+	rows  *plugin.FitRows
+}
+
+// list returns the rows that fit a class.
+func (f *classFit) list(c *classes.Class) *plugin.FitRows {
+	if f.class != c || f.epoch != c.FitEpoch() {
+		*f = classFit{c, c.FitEpoch(), &plugin.FitRows{Rows: c.ListFit()}}
+	}
+	return f.rows
 }
 
 // listFit lists the rows that fit.

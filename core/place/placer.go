@@ -34,6 +34,7 @@ type Placer struct {
 	meter   Meter
 	cache   *classes.Cache
 	search  search // the current one
+	fitOf   classFit
 
 	// ignoresPods: filter -> the pods of a row make no difference to its verdict.
 	ignoresPods []bool

@@ -22,10 +22,16 @@ type Shared interface {
 // PreScore).
 type Skipper interface {
 	UncachedScorer
-	// SkipsAmong reports whether the plugin does not score p. fit are the rows that fit, at least two, in index order;
-	// nil stands for all nodes. It is called at most once in a decision, before PrepareUncached. fit belongs to the
-	// caller.
-	SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) bool
+	// SkipsAmong reports whether the plugin does not score p. fit has the rows that fit, at least two; nil stands for
+	// all nodes. It is called at most once in a decision, before PrepareUncached.
+	SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit *FitRows) bool
+}
+
+// FitRows is a list of the rows that fit a pod. Most decisions have the rows of the one before: a Skipper may compare
+// pointers, because a pointer that it has received before stands for the same rows.
+type FitRows struct {
+	// Rows are in index order. They belong to the caller, and are valid in the decision in which they were received.
+	Rows []cluster.NodeIdx
 }
 
 // Pender is a PodFilter that can wait for something outside of the scheduler (upstream: status Pending).

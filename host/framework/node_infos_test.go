@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
 )
 
@@ -104,7 +105,7 @@ func compareList(t *rapid.T, w *plugintest.Cluster, m *nodeInfos) {
 	if rapid.IntRange(0, 5).Draw(t, "window") == 0 && len(rows) > 1 {
 		rows[0], rows[1] = rows[1], rows[0]
 	}
-	list := m.list(rows)
+	list := m.list(&plugin.FitRows{Rows: rows})
 	for i, n := range rows {
 		if list[i] != m.rows[n] {
 			t.Fatalf("the list has an old NodeInfo of row %d", n)
@@ -119,13 +120,13 @@ func TestTheListOfNodesThatFitIsKept(t *testing.T) {
 	w.With(plugintest.Node("a"), plugintest.Node("b"), plugintest.Node("c"))
 	var m nodeInfos
 	m.follow(w.Store.Snapshot())
-	first := m.list([]cluster.NodeIdx{0, 2})
+	first := m.list(&plugin.FitRows{Rows: []cluster.NodeIdx{0, 2}})
 	w.With(plugintest.Pod("p", plugintest.OnNode("c")))
 	m.follow(w.Store.Snapshot())
-	if again := m.list([]cluster.NodeIdx{0, 2}); &again[0] != &first[0] || again[1] != fwk.NodeInfo(m.rows[2]) {
+	if again := m.list(&plugin.FitRows{Rows: []cluster.NodeIdx{0, 2}}); &again[0] != &first[0] || again[1] != fwk.NodeInfo(m.rows[2]) {
 		t.Errorf("another list, or an old NodeInfo: %s", shown(again[1]))
 	}
-	if other := m.list([]cluster.NodeIdx{0, 1}); &other[0] == &first[0] {
+	if other := m.list(&plugin.FitRows{Rows: []cluster.NodeIdx{0, 1}}); &other[0] == &first[0] {
 		t.Error("the list of other rows is the same one")
 	}
 }

@@ -197,18 +197,29 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// BenchmarkSkipped is a decision at 5,000 nodes without hosted plugins, and with one that skips the pod.
+// BenchmarkSkipped is a decision at 5,000 nodes without hosted plugins, and with one that skips the pod, where all nodes
+// fit and where every tenth does not.
 func BenchmarkSkipped(b *testing.B) {
 	skips := &scripted{name: "A",
 		preFilter: func(fwk.CycleState, *v1.Pod, []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 			return nil, fwk.NewStatus(fwk.Skip)
 		},
 		preScore: func(fwk.CycleState, []fwk.NodeInfo) *fwk.Status { return fwk.NewStatus(fwk.Skip) }}
-	for name, plugins := range map[string][]fwk.Plugin{"native": nil, "hosted": {skips}} {
-		b.Run(name, func(b *testing.B) {
+	for _, of := range []struct {
+		name    string
+		plugins []fwk.Plugin
+		small   int // every how many nodes the pod does not fit
+	}{{"native", nil, 0}, {"hosted", []fwk.Plugin{skips}, 0}, {"native, some fit", nil, 10},
+		{"hosted, some fit", []fwk.Plugin{skips}, 10}} {
+		b.Run(of.name, func(b *testing.B) {
+			plugins := of.plugins
 			w := newWorld(b, []plugin.Plugin{fit(b)}, append(filterPoints, scorePoints...), plugins...)
 			for i := range plugintest.BenchNodes {
-				w.With(plugintest.Node("n"+string(rune('a'+i%26))+strings.Repeat("x", i/26), plugintest.Allocatable("cpu", "64")))
+				cpu := "64"
+				if of.small > 0 && i%of.small == 1 {
+					cpu = "0"
+				}
+				w.With(plugintest.Node("n"+string(rune('a'+i%26))+strings.Repeat("x", i/26), plugintest.Allocatable("cpu", cpu)))
 			}
 			s := w.Store.Snapshot()
 			p := w.Intake.PendingPod(plugintest.Pod("p", plugintest.Requests("cpu", "1m")))

@@ -32,14 +32,14 @@ func (adapter) Skips(cluster.Snapshot, *cluster.Pod) bool { return false }
 
 // SkipsAmong calls PreScore of all plugins of the profile, once in a decision, and reports whether the plugin scores
 // nothing.
-func (a adapter) SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) bool {
+func (a adapter) SkipsAmong(s cluster.Snapshot, p *cluster.Pod, fit *plugin.FitRows) bool {
 	d := a.h.profile.at(s, p)
 	a.h.profile.prepareScores(s, d, fit)
 	return d.preErr == nil && (a.h.score == nil || d.state.scores.has(a.h.name))
 }
 
-// prepareScores calls PreScore of the plugins, up to the first error; nil rows stand for all nodes.
-func (p *Profile) prepareScores(s cluster.Snapshot, d *decision, fit []cluster.NodeIdx) {
+// prepareScores calls PreScore of the plugins, up to the first error; fit is nil if all nodes fit.
+func (p *Profile) prepareScores(s cluster.Snapshot, d *decision, fit *plugin.FitRows) {
 	if d.preScored {
 		return
 	}
@@ -81,7 +81,7 @@ func with(set sets.Set[string], name string) sets.Set[string] {
 func (a adapter) PrepareUncached(s cluster.Snapshot, p *cluster.Pod, fit []cluster.NodeIdx) (plugin.UncachedScore,
 	error) {
 	d := a.h.profile.at(s, p)
-	a.h.profile.prepareScores(s, d, fit)
+	a.h.profile.prepareScores(s, d, &plugin.FitRows{Rows: fit})
 	switch {
 	case d.preErr != nil && d.preBy == a.h.name:
 		return nil, d.preErr

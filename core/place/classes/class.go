@@ -145,6 +145,28 @@ func (c *Class) Feasible() int {
 	return t.ranked
 }
 
+// FitEpoch returns a number that differs where the rows of the class that fit differ.
+func (c *Class) FitEpoch() uint64 { return c.compact.epoch + c.order.ranking.epoch } // neither ever decreases
+
+// ListFit returns a new list of the rows that fit, in index order.
+func (c *Class) ListFit() []cluster.NodeIdx {
+	fit := make([]cluster.NodeIdx, 0, c.Feasible())
+	if c.isCompact() {
+		for n, code := range c.compact.codes {
+			if code >= 0 {
+				fit = append(fit, cluster.NodeIdx(n))
+			}
+		}
+		return fit
+	}
+	for n, v := range c.verdicts {
+		if v == plugin.Fits {
+			fit = append(fit, cluster.NodeIdx(n))
+		}
+	}
+	return fit
+}
+
 // Top returns the best total and the number of rows that have it, 0 if no row fits.
 func (c *Class) Top() (best int64, rows int) {
 	t, _ := c.tree()

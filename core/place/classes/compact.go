@@ -86,6 +86,7 @@ func (c *compact) summarizeBlock(b int) summary {
 // summarize recomputes all summaries.
 func (c *compact) summarize() {
 	c.ranked = 0
+	c.epoch++
 	for _, v := range c.codes {
 		if v >= 0 {
 			c.ranked++

@@ -45,6 +45,8 @@ type maxTree struct {
 	blocks      []summary // of fanout rows each. Invariant: blocks[b] is the summary of rows b*fanout to (b+1)*fanout-1
 	superblocks []summary // of fanout blocks each. Invariant: as that of blocks
 	ranked      int       // rows that are not unranked. Invariant: 0 <= ranked <= rows
+	// epoch counts changes of which rows are ranked. Invariant: it differs where the ranked rows differ.
+	epoch uint64
 }
 
 // byRow holds the totals of rows.
@@ -75,8 +77,10 @@ func (t *maxTree) growTo(n int) {
 func (t *maxTree) count(old, total int64) {
 	if old == unranked {
 		t.ranked++
+		t.epoch++
 	} else if total == unranked {
 		t.ranked--
+		t.epoch++
 	}
 }
 

@@ -20,6 +20,7 @@ type ranking struct {
 // rebuild ranks n rows by their totals.
 func (r *ranking) rebuild(n int, total func(cluster.NodeIdx) int64) {
 	r.totals, r.ranked = r.totals[:0], 0
+	r.epoch++
 	for row := range n {
 		v := total(cluster.NodeIdx(row))
 		r.totals = append(r.totals, v)
