@@ -26,7 +26,7 @@ func newInbox(ctx context.Context, c config.Resolved, kinds []cluster.Kind, full
 	if full {
 		in.KeepObjects()
 	}
-	in.ReadGangs(gangRules(c.Kumiki.Gangs, c.Features))
+	in.ReadGangs(GangRules(c))
 	return in
 }
 

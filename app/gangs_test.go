@@ -4,6 +4,8 @@ package app
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,12 +116,42 @@ func TestSwitchesOfGangs(t *testing.T) {
 		{config.Gangs{PodGroup: config.Off, Annotation: config.Off, Sigs: config.Off, Volcano: config.On,
 			Pfnet: "a.b/c"}, convert.GangRules{Volcano: true, Pfnet: "a.b/c"}},
 	} {
-		if got := gangRules(c.say, config.DefaultFeatures()); got != c.want {
+		if got := gangRules(c.say, config.DefaultFeatures()); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: got %+v, want %+v", c.say, got, c.want)
 		}
 		c.want.GroupPolicy = true
-		if got := gangRules(c.say, config.Features{PodGroupPreemptionPolicy: true}); got != c.want {
+		if got := gangRules(c.say, config.Features{PodGroupPreemptionPolicy: true}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v, with policies of groups: got %+v, want %+v", c.say, got, c.want)
+		}
+	}
+}
+
+// TestWhoMayBeEvictedForGangs: declarations of pods count while capacity is held and every profile evicts for gangs.
+func TestWhoMayBeEvictedForGangs(t *testing.T) {
+	hold := func(text string) string {
+		return "  pluginConfig:\n  - name: Kumiki\n    args: {gangs: {hold: {" + text + "}}}\n"
+	}
+	for _, c := range []struct {
+		name, file string
+		want       bool
+		classes    []string
+	}{
+		{"default", "", true, nil},
+		{"a class", hold("evictablePriorityClasses: [spare]"), true, []string{"spare"}},
+		{"no backfill", hold("backfill: Off, evictablePriorityClasses: [spare]"), false, nil},
+		{"no hold", hold("for: 0s"), false, nil},
+		{"no preemption", "  plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}\n", false, nil},
+		{"no preemption for groups", "  plugins: {podGroupPostFilter: {disabled: [{name: DefaultPreemption}]}}\n", false,
+			nil},
+	} {
+		parsed, err := Plugins{}.ParseConfig([]byte(fileWith(c.file)))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		rules := GangRules(parsed)
+		if rules.Evictable != c.want || !slices.Equal(rules.EvictableClasses, c.classes) {
+			t.Errorf("%s: %v %v, want %v %v", c.name, rules.Evictable, rules.EvictableClasses, c.want, c.classes)
 		}
 	}
 }

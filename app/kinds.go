@@ -79,7 +79,22 @@ func checkKinds(pl plugin.Plugin) error {
 }
 
 // GangRules returns which declarations of gangs count with a configuration.
-func GangRules(c config.Resolved) convert.GangRules { return gangRules(c.Kumiki.Gangs, c.Features) }
+func GangRules(c config.Resolved) convert.GangRules {
+	rules := gangRules(c.Kumiki.Gangs, c.Features)
+	if hold := c.Kumiki.Gangs.Hold; hold.Backfill == config.On && hold.For > 0 && evictsForGangs(c) {
+		rules.Evictable, rules.EvictableClasses = true, hold.EvictableClasses
+	}
+	return rules
+}
+
+// evictsForGangs reports whether all profiles evict pods for gangs: if not, a pod that may be evicted could delay the
+// start of a gang for which it is not evicted.
+func evictsForGangs(c config.Resolved) bool {
+	return !slices.ContainsFunc(c.Profiles, func(p config.Profile) bool {
+		return !p.Runs(config.PostFilter, config.DefaultPreemption) ||
+			!p.Runs(config.PodGroupPostFilter, config.DefaultPreemption)
+	})
+}
 
 // gangRules returns which declarations of gangs count.
 func gangRules(g config.Gangs, f config.Features) convert.GangRules {

@@ -5,6 +5,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -62,6 +63,8 @@ type Hold struct {
 	After, For time.Duration
 	// Backfill is On if pods that end before the gang can start may use what is reserved; On or Off.
 	Backfill Switch
+	// EvictableClasses are PriorityClasses whose pods may use what is reserved, because they may be evicted for gangs.
+	EvictableClasses []string
 }
 
 // The defaults and the bounds of Hold and ScaleUp.
@@ -77,7 +80,8 @@ const (
 // else.
 func DefaultGangs() Gangs {
 	return Gangs{PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-		Hold: Hold{DefaultHoldAfter, DefaultHoldFor, On}, ScaleUp: ScaleUp{0, DefaultScaleUpPause}}
+		Hold:    Hold{After: DefaultHoldAfter, For: DefaultHoldFor, Backfill: On},
+		ScaleUp: ScaleUp{0, DefaultScaleUpPause}}
 }
 
 // DefaultPfnetPrefix is the prefix in the documentation of pfnet's plugin, which itself has no default.
@@ -106,6 +110,9 @@ type HoldArgs struct {
 	For   *metav1.Duration `json:"for,omitempty"`
 	// Backfill is whether pods that end before the gang can start may use what is reserved.
 	Backfill *Switch `json:"backfill,omitempty"`
+	// EvictablePriorityClasses are names of PriorityClasses whose pods may be evicted for gangs of their priority or
+	// more, and use what is reserved until then.
+	EvictablePriorityClasses []string `json:"evictablePriorityClasses,omitempty"`
 }
 
 // PfnetArgs enables the annotations of pfnet's gangs: <prefix>-name and <prefix>-size.
@@ -173,6 +180,16 @@ func (r *report) hold(path string, args *HoldArgs, out *Hold) {
 	default:
 		r.add(path+".backfill", "must be On or Off, got %q", *args.Backfill)
 	}
+	out.EvictableClasses = args.EvictablePriorityClasses
+	for i, name := range args.EvictablePriorityClasses {
+		at := fmt.Sprintf("%s.evictablePriorityClasses[%d]", path, i)
+		switch {
+		case strings.HasPrefix(name, "system-"):
+			r.add(at, "pods of the cluster itself are not evicted for gangs, got %q", name)
+		case len(validation.IsDNS1123Subdomain(name)) > 0:
+			r.add(at, "must be the name of a PriorityClass, got %q", name)
+		}
+	}
 }
 
 // scaleUp resolves how long a blocked gang requests nodes.
@@ -201,19 +218,29 @@ func (g Gangs) String() string {
 	if g.Pfnet != "" {
 		text += fmt.Sprintf(", pfnet: {prefix: %s}", g.Pfnet)
 	}
-	if g.Hold != DefaultGangs().Hold {
-		text += fmt.Sprintf(", hold: {after: %s, for: %s, backfill: %s}", g.Hold.After, g.Hold.For, g.Hold.Backfill)
-	}
+	text += g.Hold.text()
 	if g.ScaleUp != DefaultGangs().ScaleUp {
 		text += fmt.Sprintf(", scaleUp: {for: %s, pause: %s}", g.ScaleUp.For, g.ScaleUp.Pause)
 	}
 	return "{" + text + "}"
 }
 
+// text is what String says of h, nothing for the default.
+func (h Hold) text() string {
+	if reflect.DeepEqual(h, DefaultGangs().Hold) {
+		return ""
+	}
+	classes := ""
+	if len(h.EvictableClasses) > 0 {
+		classes = fmt.Sprintf(", evictablePriorityClasses: [%s]", strings.Join(h.EvictableClasses, ", "))
+	}
+	return fmt.Sprintf(", hold: {after: %s, for: %s, backfill: %s%s}", h.After, h.For, h.Backfill, classes)
+}
+
 func (g Gangs) wire() *GangsArgs {
 	out := &GangsArgs{PodGroup: &g.PodGroup, Annotation: &g.Annotation, Sigs: &g.Sigs, Volcano: &g.Volcano,
 		Hold: &HoldArgs{&metav1.Duration{Duration: g.Hold.After}, &metav1.Duration{Duration: g.Hold.For},
-			&g.Hold.Backfill},
+			&g.Hold.Backfill, g.Hold.EvictableClasses},
 		ScaleUp: &ScaleUpArgs{&metav1.Duration{Duration: g.ScaleUp.For}, &metav1.Duration{Duration: g.ScaleUp.Pause}}}
 	if g.Pfnet != "" {
 		out.Pfnet = &PfnetArgs{&g.Pfnet}

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -21,7 +22,7 @@ func gangRules(t tb) {
 	}
 	for body, want := range map[string]Gangs{
 		"": {PodGroup: Auto, Annotation: Off, Sigs: Off, Volcano: Off,
-			Hold: Hold{10 * time.Second, 5 * time.Minute, On}, ScaleUp: ScaleUp{0, 30 * time.Minute}},
+			Hold: Hold{10 * time.Second, 5 * time.Minute, On, nil}, ScaleUp: ScaleUp{0, 30 * time.Minute}},
 		own("{gangs: {}}"):                       usual,
 		own("{gangs: {podgroup: Off}}"):          changed(func(g *Gangs) { g.PodGroup = Off }),
 		own("{gangs: {podgroup: 'On'}}"):         changed(func(g *Gangs) { g.PodGroup = On }),
@@ -34,10 +35,13 @@ func gangRules(t tb) {
 		own("{gangs: {hold: {after: 1m}}}"):      changed(func(g *Gangs) { g.Hold.After = time.Minute }),
 		own("{gangs: {hold: {for: 0s}}}"):        changed(func(g *Gangs) { g.Hold.For = 0 }),
 		own("{gangs: {hold: {backfill: Off}}}"):  changed(func(g *Gangs) { g.Hold.Backfill = Off }),
-		own("{gangs: {scaleUp: {for: 5m}}}"):     changed(func(g *Gangs) { g.ScaleUp.For = 5 * time.Minute }),
-		own("{gangs: {scaleUp: {pause: 1s}}}"):   changed(func(g *Gangs) { g.ScaleUp.Pause = time.Second }),
+		own("{gangs: {hold: {evictablePriorityClasses: [spare, a.b]}}}"): changed(func(g *Gangs) {
+			g.Hold.EvictableClasses = []string{"spare", "a.b"}
+		}),
+		own("{gangs: {scaleUp: {for: 5m}}}"):   changed(func(g *Gangs) { g.ScaleUp.For = 5 * time.Minute }),
+		own("{gangs: {scaleUp: {pause: 1s}}}"): changed(func(g *Gangs) { g.ScaleUp.Pause = time.Second }),
 	} {
-		if got := parse(t, body).Kumiki.Gangs; got != want {
+		if got := parse(t, body).Kumiki.Gangs; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", body, got, want)
 		}
 	}
@@ -55,6 +59,10 @@ func gangRules(t tb) {
 	expect(t, own("{gangs: {hold: {for: 25h}}}"), at+"hold.for: must be at least 0s and at most 24h0m0s, got 25h0m0s")
 	expect(t, own("{gangs: {hold: {after: -1s}}}"), at+"hold.after: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {hold: {backfill: Auto}}}"), at+`hold.backfill: must be On or Off, got "Auto"`)
+	expect(t, own("{gangs: {hold: {evictablePriorityClasses: [system-node-critical]}}}"),
+		at+`hold.evictablePriorityClasses[0]: pods of the cluster itself are not evicted for gangs, got "system-node-c`)
+	expect(t, own("{gangs: {hold: {evictablePriorityClasses: [spare, '']}}}"),
+		at+`hold.evictablePriorityClasses[1]: must be the name of a PriorityClass, got ""`)
 	expect(t, own("{gangs: {scaleUp: {for: -1s}}}"),
 		at+"scaleUp.for: must be at least 0s and at most 24h0m0s, got -1s")
 	expect(t, own("{gangs: {scaleUp: {pause: 0s}}}"),

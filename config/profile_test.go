@@ -93,7 +93,8 @@ func TestDefaultProfile(t *testing.T) {
 		t.Errorf("weights: got %v, want %v", p.Weights, weights)
 	}
 	if p.Search != (Search{Strategy: All}) || p.FitScoresReal ||
-		c.Kumiki != (Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(), Hosted: DefaultHosted(),
+		!reflect.DeepEqual(c.Kumiki, Settings{Seed: DefaultSeed, InFlightBinds: DefaultInFlightBinds, Gangs: DefaultGangs(),
+			Hosted:    DefaultHosted(),
 			Instances: DefaultInstances(), Cycle: Continuous, Wire: Prepared}) {
 		t.Errorf("our settings: %+v, %v, %+v", p.Search, p.FitScoresReal, c.Kumiki)
 	}

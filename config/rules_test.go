@@ -146,7 +146,8 @@ func search(t tb) {
 	}
 	c := parse(t, two("{seed: 5, strategy: powerOfTwo, syncPreemption: true}",
 		"{inFlightBinds: 3, fitScoresReal: true}"))
-	if c.Kumiki != (Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous, Hosted: DefaultHosted(),
+	if !reflect.DeepEqual(c.Kumiki, Settings{Seed: 5, InFlightBinds: 3, Gangs: DefaultGangs(), Cycle: Continuous,
+		Hosted:    DefaultHosted(),
 		Instances: DefaultInstances(), Wire: Prepared}) ||
 		c.Profiles[0].Search.Strategy != PowerOfTwo || c.Profiles[0].FitScoresReal || !c.Profiles[0].SyncPreemption ||
 		c.Profiles[1].SyncPreemption ||

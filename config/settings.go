@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -208,14 +209,14 @@ func (r *report) wire(path string, w Wire) Wire {
 }
 
 // said is a process setting in one profile.
-type said[T comparable] struct {
+type said[T any] struct {
 	path  string // empty until a profile sets it
 	value T
 }
 
 // agree adds a problem if two profiles contradict each other on a process setting.
-func agree[T comparable](r *report, before *said[T], path string, value T) {
-	if before.path != "" && before.value != value {
+func agree[T any](r *report, before *said[T], path string, value T) {
+	if before.path != "" && !reflect.DeepEqual(before.value, value) {
 		r.add(path, "must be the same as in %s (%v), because it holds for the whole process; got %v", before.path,
 			before.value, value)
 	}

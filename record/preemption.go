@@ -105,6 +105,16 @@ type VictimUnit struct {
 // Evicts reports whether pods are evicted, or awaited on a nominated node. A nil Preemption evicts none.
 func (p *Preemption) Evicts() bool { return p != nil && p.Node != "" }
 
+// AgreedVictims returns how many of the victims have declared that they may be evicted for gangs.
+func (p *Preemption) AgreedVictims() (n int) {
+	for i := range p.Victims {
+		if p.Victims[i].Agreed {
+			n++
+		}
+	}
+	return n
+}
+
 // UnitsLoss is the cost of evicting units, in the order in which costs are compared (answer A11 of the gang rules).
 type UnitsLoss struct {
 	Violations int   `json:"violations"`
@@ -131,4 +141,6 @@ type Victim struct {
 	Going bool `json:"going,omitempty"`
 	// Shielded: a disruption budget protects it.
 	Shielded bool `json:"shielded,omitempty"`
+	// Agreed: the pod declares that it may be evicted for gangs, so that its eviction is none by priority.
+	Agreed bool `json:"agreed,omitempty"`
 }

@@ -189,6 +189,8 @@ var limits = map[string]object{
 	"HoldArgs.after":       {"description": "how long a gang must have been blocked before capacity is reserved; default 10s"},
 	"HoldArgs.for":         {"description": "how long capacity is reserved at most, 0s for no reservation; default 5m"},
 	"HoldArgs.backfill":    onOff(),
+	"HoldArgs.evictablePriorityClasses": {"description": "PriorityClasses whose pods may be evicted for gangs of " +
+		"their priority or more, and use reserved capacity until then"},
 	"GangsArgs.scaleUp": {
 		"description": "how long a blocked gang requests nodes from an autoscaler"},
 	"ScaleUpArgs.for": {

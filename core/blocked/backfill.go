@@ -10,6 +10,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/deadline"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
 	"github.com/kumiki-scheduler/kumiki/core/place"
+	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
@@ -23,6 +24,9 @@ import (
 //
 // The gang starts on the state as it is. So a wrong estimate delays it, and never breaks all or nothing. A pod that is
 // there after its end is counted, and its owner's statements do not count any more until the end of the hold.
+//
+// A pod that may be evicted for gangs is let in whether its end and the start are known or not: core/evict evicts it
+// when the gang fits without it.
 //
 // Rejected: to estimate at each attempt (a dozen searches for the gang), and to evict pods that are late (they did not
 // agree to that).
@@ -49,7 +53,7 @@ type backfill struct {
 // backfilled is a pod on held capacity.
 type backfilled struct {
 	uid cluster.UID // kept
-	by  record.Time // kept; it is expected to be gone then
+	by  record.Time // kept; it is expected to be gone then, 0 for one that is evicted for the gang
 }
 
 // placesWithoutBackfilled returns the places that an attempt of the gang that holds capacity found, or would have found
@@ -82,7 +86,8 @@ func (g *Gangs) estimate(a gang.Attempt) {
 		return
 	}
 	f.start, f.estimated = 0, now
-	ends := gang.EarliestStart(gang.KnownEnds(g.cfg.Cluster, now), func(gone []gang.PodEnd) bool {
+	agreed := gang.Agreed(g.cfg.Cluster, a.Gang, a.Need.Members)
+	ends := gang.EarliestStart(gang.KnownEnds(g.cfg.Cluster, now, agreed), func(gone []gang.PodEnd) bool {
 		pods := make([]*cluster.Pod, len(gone))
 		for i, e := range gone {
 			pods[i] = e.Pod
@@ -104,17 +109,26 @@ func (g *Gangs) stillBackfilled() (pods []*cluster.Pod) {
 	return pods
 }
 
-// LetsIn reports whether pods may use capacity that is held: all of them are known to end before the gang that holds it
-// can start.
+// LetsIn reports whether pods may use capacity that is held: each of them is known to end before the gang that holds it
+// can start, or may be evicted for it.
 func (g *Gangs) LetsIn(pods []*cluster.Pod) bool {
-	if g.hold == nil || g.hold.backfill.start == 0 {
-		return false
-	}
-	f, now := &g.hold.backfill, g.cfg.Host.Now()
-	return !slices.ContainsFunc(pods, func(p *cluster.Pod) bool {
-		long, basis := p.Lasts()
-		return basis == cluster.EndUnknown || now+long > f.start || basis == cluster.EndsAsStated && f.late[p.Owner]
+	return g.hold != nil && !slices.ContainsFunc(pods, func(p *cluster.Pod) bool {
+		return !g.endsBeforeStart(p) && !g.agrees(p)
 	})
+}
+
+// endsBeforeStart reports whether a pod that is placed now is known to end before the gang that holds capacity can
+// start.
+func (g *Gangs) endsBeforeStart(p *cluster.Pod) bool {
+	f := &g.hold.backfill
+	long, basis := p.Lasts()
+	return f.start != 0 && basis != cluster.EndUnknown && g.cfg.Host.Now()+long <= f.start &&
+		!(basis == cluster.EndsAsStated && f.late[p.Owner])
+}
+
+// agrees reports whether a pod may be evicted for gangs. A pod of a gang is not, whatever it declares.
+func (g *Gangs) agrees(p *cluster.Pod) bool {
+	return g.cfg.Hold.Backfill && p.EvictableForGangs && p.Gang == nil
 }
 
 // NominationsFor returns the nominations that a search for placements of some pods respects.
@@ -141,16 +155,26 @@ func (n notHeld) NominatedOn(node string) []*cluster.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), holds)
 }
 
-// PodPlaced follows the placement of a pod, which may use held capacity.
+// PodPlaced follows the placement of a pod, which may use held capacity. It must be called while the pod's nomination
+// stands: gangs of its priority respected that, and may have the pod evicted now if it agrees.
 func (g *Gangs) PodPlaced(p *cluster.Pod, node string) {
+	if g.agrees(p) && g.cfg.Queue.NominationOf(p.UID) != "" {
+		placed := *p
+		placed.NodeName = node
+		g.cfg.Queue.Happened(plugin.Change{Event: plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Delete},
+			OldPod: &placed})
+	}
 	if !g.LetsIn([]*cluster.Pod{p}) || !slices.ContainsFunc(g.hold.pods, func(m *cluster.Pod) bool {
 		return m.UID != p.UID && m.Spec.Priority >= p.Spec.Priority && g.cfg.Queue.NominationOf(m.UID) == node
 	}) {
 		return
 	}
-	f := &g.hold.backfill
-	long, _ := p.Lasts()
-	f.pods = append(f.pods, backfilled{p.UID, g.cfg.Host.Now() + long})
+	f, by := &g.hold.backfill, record.Time(0)
+	if g.endsBeforeStart(p) {
+		long, _ := p.Lasts()
+		by = g.cfg.Host.Now() + long
+	}
+	f.pods = append(f.pods, backfilled{p.UID, by})
 	f.placed++
 	g.setNextEnd()
 }
@@ -160,7 +184,7 @@ func (g *Gangs) setNextEnd() {
 	f := &g.hold.backfill
 	first := record.Time(0)
 	for _, b := range f.pods {
-		if first == 0 || b.by < first {
+		if b.by != 0 && (first == 0 || b.by < first) {
 			first = b.by
 		}
 	}
@@ -176,7 +200,7 @@ func (g *Gangs) endBackfilled() {
 	f, now := &g.hold.backfill, g.cfg.Host.Now()
 	f.pods = slices.DeleteFunc(f.pods, func(b backfilled) bool {
 		p, _, _, there := g.cfg.Cluster.PodOn(b.uid)
-		if b.by > now || !there {
+		if b.by == 0 || b.by > now || !there {
 			return !there
 		}
 		if at, _ := p.End(); at > now {
@@ -192,7 +216,7 @@ func (g *Gangs) endBackfilled() {
 		return true
 	})
 	for i := range f.pods {
-		if b := &f.pods[i]; b.by <= now {
+		if b := &f.pods[i]; b.by != 0 && b.by <= now {
 			p, _, _, _ := g.cfg.Cluster.PodOn(b.uid)
 			b.by, _ = p.End()
 		}

@@ -146,6 +146,9 @@ func (v Snapshot) EachHeldGang(f func(key GangKey)) {
 // AnyGang reports whether any pod that holds capacity is in a gang.
 func (v Snapshot) AnyGang() bool { return len(v.s.gangs) > 0 }
 
+// AnyEvictableForGangs reports whether any pod that holds capacity may be evicted for gangs.
+func (v Snapshot) AnyEvictableForGangs() bool { return v.s.evictable > 0 }
+
 // AnyGangPod reports whether is returns true for a member of a gang that holds capacity; holds is the number of such
 // members of its gang.
 func (v Snapshot) AnyGangPod(is func(key GangKey, holds int, p *Pod) bool) bool {

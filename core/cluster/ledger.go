@@ -56,7 +56,8 @@ func (s *Store) setPod(p *Pod) Seen {
 // countsAs reports whether another version of the pod holds the same on its node and counts in the same counters.
 func (e *entry) countsAs(p *Pod) bool {
 	was := e.pod
-	return was.Spec == p.Spec && was.Terminating == p.Terminating && was.Namespace == p.Namespace && was.Name == p.Name
+	return was.Spec == p.Spec && was.Namespace == p.Namespace && was.Name == p.Name &&
+		was.Terminating == p.Terminating && was.EvictableForGangs == p.EvictableForGangs
 }
 
 // settle records p as the known version and confirms it. The amounts of the row do not change, so caches need no
@@ -161,6 +162,9 @@ func (s *Store) attach(e *entry, n NodeIdx, pos int) {
 	r.ports = append(r.ports, e.pod.Spec.Ports...)
 	s.pods[e.pod.UID] = e
 	s.gangEnter(e)
+	if e.pod.EvictableForGangs {
+		s.evictable++
+	}
 	s.volumesEnter(e, n)
 	s.count(e, n, 1)
 }
@@ -182,6 +186,9 @@ func (s *Store) detach(e *entry) {
 	}
 	delete(s.pods, e.pod.UID)
 	s.gangLeave(e)
+	if e.pod.EvictableForGangs {
+		s.evictable--
+	}
 	s.volumesLeave(e, e.row)
 	s.count(e, e.row, -1)
 }

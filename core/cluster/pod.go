@@ -52,6 +52,9 @@ type Pod struct {
 	RunsAtMost record.Time `json:",omitempty"`
 	// Expected is how long after Start the pod says that it ends (annotation), 0 where it does not say so.
 	Expected record.Time `json:",omitempty"`
+	// EvictableForGangs: the pod may be evicted so that a gang of its priority or more can start, because it declares
+	// that by annotation or is of a PriorityClass that the configuration names.
+	EvictableForGangs bool `json:",omitempty"`
 	// Owned: a controller would create the pod again.
 	Owned bool
 	// OfNode: the pod belongs to its node, as a DaemonSet's pod or a static pod (of which the API server has a

@@ -9,10 +9,11 @@ type EndBasis uint8
 
 // The bases, the most certain first.
 const (
-	EndUnknown   EndBasis = iota
-	EndsDeleted           // its deletion was requested: the end of its grace period
-	EndsByLimit           // spec.activeDeadlineSeconds
-	EndsAsStated          // the annotation, which nothing enforces
+	EndUnknown    EndBasis = iota
+	EndsDeleted            // its deletion was requested: the end of its grace period
+	EndsByLimit            // spec.activeDeadlineSeconds
+	EndsAsStated           // the annotation, which nothing enforces
+	EndsIfEvicted          // it may be evicted for the gang that asks
 )
 
 // End returns when a pod that has a node ends, as far as it is known. The end may be past: the kubelet is late, or the

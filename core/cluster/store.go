@@ -25,6 +25,8 @@ type Store struct {
 	pods  map[UID]*entry     // derived: the entries of the rows
 	// gangs: gang -> its pods that hold capacity. Invariant: no list is empty.
 	gangs map[GangKey][]*entry // derived: the entries by gang, in no order
+	// evictable counts the entries whose pods may be evicted for gangs.
+	evictable int // derived: from the entries
 	// objects holds the objects other than pods and nodes.
 	objects map[Kind]*table // kept; kind -> its objects
 	volumes volumeUse       // derived: from the entries and the objects

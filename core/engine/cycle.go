@@ -116,9 +116,9 @@ func (e *Engine) keep(unit *queue.Unit, prof *profile, out place.Outcome) (recor
 	e.cfg.Meter.Enter(StepBind)
 	f := &flight{unit: unit, pod: p, node: d.Winner.Node, decision: d.Number, holds: holds}
 	e.queue.Done(p.UID)
+	e.blocked.PodPlaced(p, d.Winner.Node)
 	e.queue.Unnominate(p.UID)
 	e.evictions.Placed(p, d.Winner.Node)
-	e.blocked.PodPlaced(p, d.Winner.Node)
 	e.decided(d)
 	e.role.depart(f)
 	e.role.departed(unit)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -52,6 +53,7 @@ func gangPreemptingEngine(how preempt.Config, holdAfter, period record.Time) *en
 
 // mark puts on a pod what its annotations say of its gang.
 func (g *gangArena) mark(p *v1.Pod, c *cluster.Pod) {
+	c.EvictableForGangs = p.Annotations[convert.EvictableAnnotation] == "true"
 	if name := p.Annotations[gangAnnotation]; name != "" {
 		c.Gang = &cluster.GangMark{Key: cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: p.Namespace, Name: name}, Size: g.sizes[name]}
 		if n, err := strconv.Atoi(p.Annotations[quorumAnnotation]); err == nil {
@@ -124,6 +126,12 @@ func (a *arena) power(p *v1.Pod) int32 {
 	return least
 }
 
+// agrees reports whether a pod may be evicted for a gang by its annotation.
+func (a *arena) agrees(p *v1.Pod, gang string, power int32) bool {
+	return gang != "" && p.Annotations[convert.EvictableAnnotation] == "true" && p.Annotations[gangAnnotation] == "" &&
+		*p.Spec.Priority <= power
+}
+
 func (a *arena) guard(p *v1.Pod) int32 {
 	most := *p.Spec.Priority
 	for _, uid := range a.members(p.Annotations[gangAnnotation], func(q *v1.Pod) bool { return q.Annotations[gangAnnotation] != "" && isBound(q) }) {
@@ -163,7 +171,11 @@ func (a *arena) evictUnits(f engine.Evict) {
 		if p == nil {
 			continue
 		}
-		if boss != nil && a.guard(p) >= a.power(boss) && a.seen(p) && a.seen(boss) {
+		if boss != nil && a.seen(boss) && a.agrees(p, f.Gang, a.power(boss)) != slices.Contains(f.Agreed, v) {
+			a.t.Fatalf("pod %s is evicted for %s, and agreed are %v", p.Name, boss.Name, named(f.Agreed))
+		}
+		if boss != nil && a.guard(p) >= a.power(boss) && a.seen(p) && a.seen(boss) &&
+			!a.agrees(p, f.Gang, a.power(boss)) {
 			a.t.Fatalf("pod %s, guarded by %d, is evicted for %s of %d", p.Name, a.guard(p), boss.Name, a.power(boss))
 		}
 		held, in := s.HeldGang(cluster.UID(v.UID))
@@ -190,7 +202,8 @@ func (a *arena) evictUnits(f engine.Evict) {
 		if got := len(f.Beside) + 1 + len(s.GangMembers(cluster.GangKey{Source: cluster.GangOfAnnotation, Namespace: "default", Name: name})); got < a.gangs.sizes[name] {
 			a.t.Fatalf("gang %s evicts %v and has places for %d of %d", name, named(f.Victims), got, a.gangs.sizes[name])
 		}
-		if never := a.members(name, func(p *v1.Pod) bool { return isWaiting(p) && p.Spec.PreemptionPolicy != nil }); len(never) > 0 && len(f.Victims) > 0 && a.seen(a.pods[never[0]]) {
+		never := a.members(name, func(p *v1.Pod) bool { return isWaiting(p) && p.Spec.PreemptionPolicy != nil })
+		if len(never) > 0 && len(f.Victims) > len(f.Agreed) && a.seen(a.pods[never[0]]) {
 			a.t.Fatalf("gang %s evicts %v though %s never preempts", name, named(f.Victims), never[0])
 		}
 	}
@@ -271,7 +284,8 @@ func (g *gangArena) checkNobodyStarves(a *arena) {
 		for node := range a.nodes {
 			free, slots := int64(4), 4
 			for _, other := range a.pods {
-				if other.Spec.NodeName == node && (a.guard(other) >= a.power(p) || name != "" && other.Annotations[gangAnnotation] == name) {
+				if other.Spec.NodeName == node && (a.guard(other) >= a.power(p) && !a.agrees(other, name, a.power(p)) ||
+					name != "" && other.Annotations[gangAnnotation] == name) {
 					held := other.Spec.Containers[0].Resources.Requests[v1.ResourceCPU]
 					free -= held.Value()
 					slots--

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
+	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -248,6 +249,9 @@ func (a *arena) create(name string, priority int32, cpu int64) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(fmt.Sprintf("%s-%d", name, a.rv))}}
 	p.Spec.SchedulerName, p.Spec.Priority = "default-scheduler", &priority
 	p.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: *apiresource.NewQuantity(cpu, apiresource.DecimalSI)}}}}
+	if a.gangs != nil && rapid.IntRange(0, 3).Draw(a.t, "agrees") == 0 {
+		p.Annotations = map[string]string{convert.EvictableAnnotation: "true"}
+	}
 	a.pods[string(p.UID)] = p
 	a.changed(p)
 	return p

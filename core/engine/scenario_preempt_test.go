@@ -202,6 +202,9 @@ func describeEviction(f engine.Effect) string {
 		case f.Whole:
 			line += ", marked first"
 		}
+		if len(f.Agreed) > 0 {
+			line += fmt.Sprintf(", as %v agree", named(f.Agreed))
+		}
 		if len(f.Denominate) > 0 {
 			line += fmt.Sprintf(", %v lose the nomination", named(f.Denominate))
 		}

@@ -134,7 +134,7 @@ func (s *story) beginLimited(args []string) {
 // readingIntake reads the annotations that declare gangs.
 func readingIntake() *convert.Intake {
 	in := convert.NewIntake()
-	in.DeclareGangs(convert.GangRules{Annotation: true})
+	in.DeclareGangs(convert.GangRules{Annotation: true, Evictable: true})
 	return in
 }
 
@@ -456,6 +456,8 @@ func (s *story) pod(args []string) *v1.Pod {
 			p.Spec.ActiveDeadlineSeconds = &seconds
 		case key == "lasts":
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, convert.DurationAnnotation, value)
+		case key == "evictable":
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, convert.EvictableAnnotation, "true")
 		case key == "created":
 			p.CreationTimestamp = metav1.Unix(s.number(value), 0)
 		case key == "other-scheduler":

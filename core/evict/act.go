@@ -4,6 +4,7 @@ package evict
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/gang"
@@ -145,6 +146,20 @@ func (m *Manager) listVictims(victims []*cluster.Pod, r *Request, d *record.Pree
 	return back
 }
 
+// listAgreed notes in a request and in the record of the decision which victims have agreed to be evicted. It comes
+// after listVictims, for the same victims; agreed may be nil.
+func (m *Manager) listAgreed(agreed func(*cluster.Pod) bool, victims []*cluster.Pod, r *Request, d *record.Preemption) {
+	if agreed == nil {
+		return
+	}
+	told := d.Victims[len(d.Victims)-len(victims):]
+	for i, v := range victims {
+		if told[i].Agreed = agreed(v); told[i].Agreed && slices.Contains(r.Victims, v.Ref()) {
+			r.Agreed = append(r.Agreed, v.Ref())
+		}
+	}
+}
+
 // withdraw takes decided pods back.
 func (m *Manager) withdraw(back []*cluster.Pod, by, to, node string) {
 	for _, v := range back {
@@ -253,7 +268,7 @@ func (m *Manager) Shown(pods []*cluster.Pod) map[cluster.UID]Shown {
 func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *record.Decision) {
 	m.host.EndHold(key, "pods are evicted for it")
 	need, id := plan.Need, m.preemptorID(key)
-	ev, priority := m.renewGang(key, plan, d.Number), m.preemptorPriority(key, need.Members)
+	ev, priority := m.renewGang(key, plan, d.Number), m.priority(key, need.Members)
 	for _, p := range plan.Revoked {
 		m.dropVictim(ev, p.UID)
 		ev.evicted--
@@ -277,6 +292,7 @@ func (m *Manager) actForGang(prof *Profile, key cluster.GangKey, plan Plan, d *r
 	r.Node = m.queue.NominationOf(cluster.UID(ev.asked.UID))
 	d.Preemption.Node = nodes[0]
 	back := m.listVictims(plan.Victims, &r, d.Preemption)
+	m.listAgreed(m.agreed(key, need.Members), plan.Victims, &r, d.Preemption)
 	for _, v := range plan.Victims {
 		_, n, _, _ := s.PodOn(v.UID)
 		ev.from[s.NodeName(n)] = true

@@ -22,6 +22,7 @@ type (
 		Whole      bool
 		Finish     bool
 		Undo       bool
+		Agreed     []record.PodRef
 	}
 
 	// Waste reports evictions for a unit that did not get its placement by them.

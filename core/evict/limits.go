@@ -28,7 +28,7 @@ type Limits struct {
 	VictimsStuck bool
 	// Sets are the members for which pods may be evicted, to be tried in this order.
 	Sets []Preemptor
-	// Units holds the limits of a search in units: Own, Rule, Never, Stuck, Runs and Strict.
+	// Units holds the limits of a search in units: Own, Agreed, Rule, Never, Stuck, Runs and Strict.
 	Units units.Question
 	// Node holds the limits of a search on one node, for a pod by itself: Pod, Nominated, Awaited and Strict.
 	Node preempt.Question
@@ -64,10 +64,10 @@ func (m *Manager) LimitsOfGang(prof *Profile, key cluster.GangKey, need gang.Nee
 	owner, unit := OwnerOfGang(key), Unit{Gang: key}
 	l = Limits{
 		Pause: m.PauseOf(owner), Wasted: m.WastedFor(owner), VictimsStuck: len(m.StuckOfGang(prof, key)) > 0,
-		Sets:  m.Preemptors(key, need),
+		Sets:  m.preemptors(key, need),
 		Units: m.unitLimits(prof, m.NeverForGang, unit),
 	}
-	l.Units.Own = key
+	l.Units.Own, l.Units.Agreed = key, m.agreed(key, need.Members)
 	l.Delayed = m.delayedUntil(prof, unit, need.Members, need.Quorum)
 	going := func(p *cluster.Pod) bool {
 		return m.GoingFor(prof, m.queue.NominationOf(p.UID), l.Sets[0].Priority, 0)

@@ -226,7 +226,7 @@ func (m *Manager) planRest(prof *Profile, p *cluster.Pod, all []cluster.UID, dec
 			ans.Loss.Highest = max(ans.Loss.Highest, v.Spec.Priority)
 		}
 	}
-	if len(rest) == 0 || len(rest) == len(all) || m.protectedNow(rest, p.Spec.Priority) {
+	if len(rest) == 0 || len(rest) == len(all) || m.protectedNow(rest, p.Spec.Priority, nil) {
 		return Plan{}, false
 	}
 	trial := m.store.Trial()
@@ -286,7 +286,7 @@ func (m *Manager) planForGang(prof *Profile, a gang.Attempt) Plan {
 		return Plan{} // a surplus member evicts no pods, except in a native group (answer A6)
 	}
 	m.meter.Plugin(plugin.AtPostFilter, plugin.DefaultPreemptionName)
-	sets := m.Preemptors(a.Gang, a.Need)
+	sets := m.preemptors(a.Gang, a.Need)
 	if len(sets) == 0 && len(a.Need.Members) >= a.Need.Quorum {
 		return Plan{Verdict: preempt.NotHelpful, Message: NeverMessage}
 	}
@@ -352,7 +352,8 @@ func (m *Manager) planSet(prof *Profile, a gang.Attempt, by Preemptor) Plan {
 	run := m.dryRun(prof, trial, need, a.Number, a.Nominations)
 	ans := m.finder.FindUnits(units.Question{
 		Members: need.Members, Quorum: need.Quorum, Own: a.Gang, Priority: by.Priority,
-		Trial: trial, Fits: run.Fits, Rows: run.Where,
+		Agreed: m.agreed(a.Gang, need.Members),
+		Trial:  trial, Fits: run.Fits, Rows: run.Where,
 		Rule: m.RuleOf, Never: m.SparingNodes(m.NeverForGang, m.Spared(Unit{Gang: a.Gang})), Stuck: m.OverdueOn(prof),
 		Placement: units.Placement{
 			Placer: prof.Placer, Nominations: a.Nominations, Bound: need.Bound, TopologyKeys: RequiredKeys(need),
@@ -406,7 +407,8 @@ func (m *Manager) planSame(prof *Profile, a gang.Attempt, ev *Eviction) (plan Pl
 	run := m.dryRun(prof, trial, a.Need, ev.draw, a.Nominations)
 	rest, going := m.restOfVictims(ev)
 	begun := len(ev.left) < ev.evicted || len(going) > 0
-	if len(rest) == 0 || !begun || m.protectedNow(rest, m.preemptorPriority(a.Gang, a.Need.Members)) {
+	if len(rest) == 0 || !begun || m.protectedNow(rest, m.priority(a.Gang, a.Need.Members),
+		m.agreed(a.Gang, a.Need.Members)) {
 		return Plan{}, false
 	}
 	if rows := run.Without(going); rows != nil {

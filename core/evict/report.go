@@ -3,6 +3,9 @@
 package evict
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/units"
@@ -27,6 +30,9 @@ func RecordUnits(d *record.Preemption, a *units.Answer) {
 	}
 	if len(a.Victims) > 0 {
 		l := a.Loss
+		if v := slices.MaxFunc(a.Victims, byPriority); v.Agreed { // it counted as the lowest
+			l.Highest = v.Priority
+		}
 		d.Loss = &record.UnitsLoss{Violations: l.Violations, Highest: l.Highest, Units: l.Units, Pods: l.Pods}
 		if l.Oldest < maxTime {
 			d.Loss.Oldest = l.Oldest
@@ -39,6 +45,8 @@ func RecordUnits(d *record.Preemption, a *units.Answer) {
 		d.Awaited = append(d.Awaited, p.Ref())
 	}
 }
+
+func byPriority(a, b units.Victim) int { return cmp.Compare(a.Priority, b.Priority) }
 
 func unitName(key cluster.GangKey, p *cluster.Pod) string {
 	if key != (cluster.GangKey{}) {

@@ -39,21 +39,9 @@ func (m *Manager) RuleOf(key cluster.GangKey) units.Rule {
 	return RuleBy(key, m.store.Snapshot().GangObject(key))
 }
 
-// preemptorPriority is the priority below which a gang may have others evicted: what it declares, or the least of its
-// pods' (answer A3).
-func (m *Manager) preemptorPriority(key cluster.GangKey, waiting []*cluster.Pod) int32 {
-	s := m.store.Snapshot()
-	if obj := s.GangObject(key); obj != nil && obj.Priority != nil {
-		return *obj.Priority
-	}
-	least := waiting[0].Spec.Priority
-	for _, p := range waiting {
-		least = min(least, p.Spec.Priority)
-	}
-	for _, member := range s.GangMembers(key) {
-		least = min(least, member.Pod.Spec.Priority)
-	}
-	return least
+// priority is the priority below which a gang may have others evicted.
+func (m *Manager) priority(key cluster.GangKey, waiting []*cluster.Pod) int32 {
+	return gang.Priority(m.store.Snapshot(), key, waiting)
 }
 
 // NeverForGang returns why a pod is never evicted for a gang, empty if it may be: those that belong to their node and
@@ -126,6 +114,25 @@ func (m *Manager) Preemptors(key cluster.GangKey, need gang.Need) (sets []Preemp
 	return sets
 }
 
+// lowestToAgree is the preemptor priority of a gang that never preempts: only pods that have agreed may be evicted for
+// it.
+const lowestToAgree = math.MinInt32 + 1
+
+// preemptors returns the sets of Preemptors, or if no member may preempt the one for which only pods are evicted that
+// have agreed to it.
+func (m *Manager) preemptors(key cluster.GangKey, need gang.Need) []Preemptor {
+	sets := m.Preemptors(key, need)
+	if len(sets) == 0 && len(need.Members) >= need.Quorum && m.agreed(key, need.Members) != nil {
+		return []Preemptor{{need, lowestToAgree}}
+	}
+	return sets
+}
+
+// agreed returns which pods may be evicted for a gang whatever their priority; nil if none may.
+func (m *Manager) agreed(key cluster.GangKey, members []*cluster.Pod) func(*cluster.Pod) bool {
+	return gang.Agreed(m.store.Snapshot(), key, members)
+}
+
 // among returns those of members that are chosen, in the order of members.
 func among(members, chosen []*cluster.Pod) (list []*cluster.Pod) {
 	for _, p := range members {
@@ -150,14 +157,14 @@ func (m *Manager) quorums(key cluster.GangKey, need gang.Need) []int {
 
 // protectedNow reports whether one of some victims may not be evicted any more by a priority: its group declares more
 // than before, or the preemptor's group declares less. A gang that goes whole and of which some are gone goes to its
-// end all the same (rule R5).
-func (m *Manager) protectedNow(victims []*cluster.Pod, priority int32) bool {
+// end all the same (rule R5). Those that have agreed may be evicted; agreed may be nil.
+func (m *Manager) protectedNow(victims []*cluster.Pod, priority int32, agreed func(*cluster.Pod) bool) bool {
 	s := m.store.Snapshot()
 	return slices.ContainsFunc(victims, func(p *cluster.Pod) bool {
 		key, in := s.HeldGang(p.UID)
 		switch {
 		case !in:
-			return p.Spec.Priority >= priority
+			return p.Spec.Priority >= priority && (agreed == nil || !agreed(p))
 		case GoesWhole(s, key):
 			return false
 		}

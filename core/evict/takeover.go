@@ -31,7 +31,7 @@ func (m *Manager) findGang(u *queue.Unit) {
 		unit: Unit{Gang: u.Gang}, state: Draining, asked: u.Pod().Ref(), owner: OwnerOfGang(u.Gang),
 		left: map[cluster.UID]leaving{}, from: map[string]bool{}}
 	found := false
-	priority := m.preemptorPriority(u.Gang, u.Members)
+	priority := m.priority(u.Gang, u.Members)
 	if sets := m.Preemptors(u.Gang, m.host.Need(u)); len(sets) > 0 {
 		priority = sets[0].Priority // as which it may have requested evictions
 	}

@@ -21,12 +21,14 @@ type PodEnd struct {
 	Basis cluster.EndBasis
 }
 
-// KnownEnds returns the pods whose ends are known, the earliest first, at most 4096. A pod whose known end is past is
-// expected to go now.
-func KnownEnds(s cluster.Snapshot, now record.Time) (ends []PodEnd) {
+// KnownEnds returns the pods whose ends are known, the earliest first, at most 4096. A pod whose known end is past, or
+// that may be evicted (agreed, which may be nil), is expected to go now.
+func KnownEnds(s cluster.Snapshot, now record.Time, agreed func(*cluster.Pod) bool) (ends []PodEnd) {
 	for n := range cluster.NodeIdx(s.Rows()) {
 		s.EachPod(n, func(p *cluster.Pod, _ bool) {
-			if at, basis := p.End(); basis != cluster.EndUnknown {
+			if agreed != nil && !p.Terminating && agreed(p) {
+				ends = append(ends, PodEnd{p, now, cluster.EndsIfEvicted})
+			} else if at, basis := p.End(); basis != cluster.EndUnknown {
 				ends = append(ends, PodEnd{p, max(at, now), basis})
 			}
 		})

@@ -91,6 +91,8 @@ type (
 		// Undo means that the victims are pods of the same gang, which can only have a part of its places; no pod is
 		// nominated.
 		Undo bool `json:",omitempty"`
+		// Agreed are those of Victims that declare that they may be evicted for gangs.
+		Agreed []record.PodRef `json:",omitempty"`
 	}
 
 	// Wasted reports pods that were evicted for a pod or a gang that did not get a place by it: other pods took the

@@ -182,7 +182,7 @@ func (i Inspector) tryGang(u *queue.Unit, need gang.Need, r *record.GangReport) 
 			r.Preemption = w.unitVictimsOfGang(u.Gang, prof, need, ans)
 		}
 		if ans.Verdict == gang.Unschedulable || ans.Verdict == gang.GaveUp {
-			r.Estimate, r.Basis = w.startByEnds(u.Key, prof, need)
+			r.Estimate, r.Basis = w.startByEnds(u.Gang, u.Key, prof, need)
 		}
 	})
 	if err != nil {

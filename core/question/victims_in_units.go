@@ -96,7 +96,8 @@ func (w *supposition) searchUnits(
 	r.Node = r.Places[0].Node
 	for _, v := range victims {
 		withdrawable := w.view.Preemption().Withdrawable(v.UID)
-		r.Victims = append(r.Victims, record.Victim{Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: withdrawable})
+		r.Victims = append(r.Victims, record.Victim{Pod: v.Ref(), Priority: v.Spec.Priority, TurnedBack: withdrawable,
+			Agreed: q.Agreed != nil && q.Agreed(v)})
 	}
 	return r
 }

@@ -274,6 +274,9 @@ func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 			Note: "Taken back, to be bound with its whole gang: pod " + of.For.Key() + " has no place"}
 	}
 	switch {
+	case slices.Contains(of.Agreed, pod):
+		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "EvictedForGang", Action: "Evicting",
+			Note: "Evicted so that gang " + of.Gang + " can start, as the pod allows"}
 	case of.Finish:
 		return engine.WriteEvent{Pod: pod, Type: v1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
 			Note: "Evicted with the rest of its gang, of which others were preempted"}
@@ -286,7 +289,7 @@ func (of *eviction) event(pod record.PodRef) engine.WriteEvent {
 }
 
 // condition tells everyone why a victim is about to be deleted (upstream: preemption/executor.go).
-func (of *eviction) condition(generation int64) v1.PodCondition {
+func (of *eviction) condition(pod record.PodRef, generation int64) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, ObservedGeneration: generation,
 		LastTransitionTime: metav1.Now(), Reason: v1.PodReasonPreemptionByScheduler,
 		Message: of.scheduler + ": preempting to accommodate a higher priority pod"}
@@ -295,6 +298,9 @@ func (of *eviction) condition(generation int64) v1.PodCondition {
 	}
 	if of.Finish {
 		c.Message = of.scheduler + ": preempting the rest of a gang"
+	}
+	if slices.Contains(of.Agreed, pod) { // the reason stays: schedulers recognize it when they start
+		c.Message = of.scheduler + ": evicted so that a gang can start, as the pod allows"
 	}
 	if of.Undo {
 		c.Reason, c.Message = gangUndone, of.scheduler+": only a part of its gang has a place"
@@ -305,7 +311,7 @@ func (of *eviction) condition(generation int64) v1.PodCondition {
 // mark sets the condition on a victim.
 func (e *Evictor) mark(v victim, generation int64) error {
 	pod := v.ref()
-	condition := v.of.condition(generation)
+	condition := v.of.condition(pod, generation)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{condition}}})
 	if err != nil {

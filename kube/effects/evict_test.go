@@ -503,3 +503,28 @@ func TestVictimsGoSideBySideUpToTheLimit(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAgreedVictimIsNotToldOfPriority: a pod that declares that it may be evicted for gangs has an event and a message
+// of its own; the others of the same eviction have those of a preemption (fault agreedPreempted).
+func TestAnAgreedVictimIsNotToldOfPriority(t *testing.T) {
+	agreed := record.PodRef{Namespace: "ns", Name: "spare", UID: "1"}
+	other := record.PodRef{Namespace: "ns", Name: "low", UID: "2"}
+	of := &eviction{Evict: engine.Evict{Gang: "ns/a", GangID: "id", Victims: []record.PodRef{agreed, other},
+		Agreed: []record.PodRef{agreed}}, scheduler: "kumiki"}
+	for _, c := range []struct {
+		pod                   record.PodRef
+		reason, note, message string
+	}{
+		{agreed, "EvictedForGang", "Evicted so that gang ns/a can start, as the pod allows",
+			"kumiki: evicted so that a gang can start, as the pod allows"},
+		{other, "Preempted", "Preempted by podgroup id on node cluster",
+			"kumiki: preempting to accommodate a higher priority podgroup"},
+	} {
+		event, condition := of.event(c.pod), of.condition(c.pod, 1)
+		if event.Reason != c.reason || event.Note != c.note || condition.Message != c.message ||
+			condition.Reason != v1.PodReasonPreemptionByScheduler {
+			t.Errorf("%s: event %s %q, condition %s %q", c.pod.Name, event.Reason, event.Note, condition.Reason,
+				condition.Message)
+		}
+	}
+}

@@ -51,6 +51,7 @@ type Metrics struct {
 	firstDecision    *metrics.Gauge
 	ConditionPatches *metrics.CounterVec
 	evictionsWasted  *metrics.Counter
+	evictedForGangs  *metrics.Counter
 	victimsUnproved  *metrics.Counter
 	victimsStuck     *metrics.Counter
 	preemptionPauses *metrics.Counter

@@ -44,6 +44,9 @@ func (m *Metrics) own() {
 	m.evictionsWasted = m.counter(a("evictions_wasted_total",
 		"Number of pods evicted for a pod or a gang that was not placed on the freed capacity: other pods took it, "+
 			"a node was deleted, the pod or gang was placed elsewhere, or it is gone."))
+	m.evictedForGangs = m.counter(a("evicted_for_gangs_total",
+		"Number of pods evicted so that a gang could start, which they had declared to allow. They are not counted by "+
+			"scheduler_preemption_victims."))
 	m.victimsUnproved = m.counter(a("evictions_unproved_total",
 		"Number of units (gangs, and pods without a gang) that were evicted for a gang without a proof that the gang "+
 			"does not fit beside them, because the proof takes too long."))

@@ -152,7 +152,9 @@ func (t *Tally) Took(ev engine.Event, effects []engine.Effect, began time.Time, 
 			t.decision(&f.Decision, began, did)
 			if evicts := f.Decision.Preemption; evicts != nil {
 				t.m.victimsUnproved.Add(float64(evicts.Unproved))
-				if n := len(evicts.Victims); n > 0 {
+				agreed := evicts.AgreedVictims()
+				t.m.evictedForGangs.Add(float64(agreed))
+				if n := len(evicts.Victims) - agreed; n > 0 {
 					t.m.victims.Observe(float64(n))
 				}
 			}

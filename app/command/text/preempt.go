@@ -162,6 +162,9 @@ func victimNote(v record.Victim) string {
 	if v.Shielded {
 		notes = append(notes, "against a disruption budget")
 	}
+	if v.Agreed {
+		notes = append(notes, "as it allows")
+	}
 	if v.TurnedBack {
 		notes = append(notes, "on its way there; waits for a place again")
 	}

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +14,16 @@ import (
 // DurationAnnotation is the annotation by which a pod states for how long it will run, from its start, as Go writes
 // durations: 90s, 1h30m.
 const DurationAnnotation = "kumiki.dev/expected-duration"
+
+// EvictableAnnotation is the annotation by which a pod declares with "true" that it may be evicted so that a gang of
+// its priority or more can start.
+const EvictableAnnotation = "kumiki.dev/evictable-for-gangs"
+
+// evictable reports whether a pod may be evicted for gangs. A pod that belongs to its node may not.
+func (r *GangRules) evictable(p *v1.Pod) bool {
+	return r.Evictable && (p.Annotations[EvictableAnnotation] == "true" ||
+		slices.Contains(r.EvictableClasses, p.Spec.PriorityClassName)) && !ofNode(p)
+}
 
 // longestDuration bounds what counts as a duration: more is a mistake of its author.
 const longestDuration = 10 * 365 * 24 * time.Hour

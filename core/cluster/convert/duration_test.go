@@ -59,3 +59,34 @@ func TestEndOfAPod(t *testing.T) {
 		}
 	}
 }
+
+// TestEvictableForGangs: a pod declares by annotation or by PriorityClass that it may be evicted for gangs, if the
+// configuration lets it (faults evictableAlways, evictableClassUnread, evictableOfNode).
+func TestEvictableForGangs(t *testing.T) {
+	yes := true
+	daemon := metav1.OwnerReference{Kind: "DaemonSet", Name: "d", Controller: &yes}
+	rules := GangRules{Evictable: true, EvictableClasses: []string{"spare"}}
+	for _, c := range []struct {
+		name, annotation, class string
+		owners                  []metav1.OwnerReference
+		rules                   GangRules
+		want                    bool
+	}{
+		{name: "nothing", rules: rules},
+		{name: "annotation", annotation: "true", rules: rules, want: true},
+		{name: "another value", annotation: "yes", rules: rules},
+		{name: "class", class: "spare", rules: rules, want: true},
+		{name: "another class", class: "sparely", rules: rules},
+		{name: "no class, and none is named", rules: GangRules{Evictable: true}},
+		{name: "a pod of a DaemonSet", annotation: "true", owners: []metav1.OwnerReference{daemon}, rules: rules},
+		{name: "off", annotation: "true", class: "spare", rules: GangRules{EvictableClasses: []string{"spare"}}},
+	} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: c.owners}}
+		p.Annotations, p.Spec.PriorityClassName = map[string]string{EvictableAnnotation: c.annotation}, c.class
+		in := NewIntake()
+		in.DeclareGangs(c.rules)
+		if got := in.Pod(p).EvictableForGangs; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -48,6 +48,10 @@ type GangRules struct {
 	GroupIfRead bool
 	// GroupPolicy: preemptionPolicy of pod groups counts (upstream: gate PodGroupPreemptionPolicy).
 	GroupPolicy bool
+	// Evictable: pods can declare that they may be evicted for gangs, by EvictableAnnotation or by one of
+	// EvictableClasses, names of PriorityClasses.
+	Evictable        bool
+	EvictableClasses []string
 }
 
 // DeclareGangs sets which declarations of gangs count. Call it before the first pod.

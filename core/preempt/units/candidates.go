@@ -3,6 +3,8 @@
 package units
 
 import (
+	"math"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/preempt/victim"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -28,13 +30,17 @@ type candidates struct {
 // unit is a gang that is only evicted whole, or a pod.
 type unit struct {
 	gang     cluster.GangKey
-	lo, hi   int32 // range in candidates.pods
-	priority int32
+	lo, hi   int32       // range in candidates.pods
+	priority int32       // lowestPriority if agreed
+	agreed   bool        // by Question.Agreed
 	oldest   record.Time // earliest start of its pods
 	shielded bool        // some of its pods violate a budget if all units are evicted
 	idle     bool        // its eviction frees nothing on a node where that would help
 	guarded  []int       // its pods that budgets select: index in candidates.guarded
 }
+
+// lowestPriority is the priority of pods that have agreed to be evicted.
+const lowestPriority = math.MinInt32
 
 // reset removes the units of the last search.
 func (us *candidates) reset() {

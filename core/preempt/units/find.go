@@ -139,8 +139,8 @@ func notEvenWithout(units int) string {
 
 // findSinglePod answers a question about one pod; done is false if it takes the search for gangs.
 func (f *Finder) findSinglePod(s cluster.Snapshot, q *Question) (a Answer, done bool) {
-	if f.limits.general || q.Reference || len(q.Members) != 1 || q.Quorum != 1 || q.Placement.Placer == nil ||
-		len(q.Placement.TopologyKeys) > 0 {
+	if f.limits.general || q.Reference || q.Agreed != nil || len(q.Members) != 1 || q.Quorum != 1 ||
+		q.Placement.Placer == nil || len(q.Placement.TopologyKeys) > 0 {
 		return a, false
 	}
 	o := &f.singlePod

@@ -35,7 +35,11 @@ func (us *candidates) gather(s cluster.Snapshot, q *Question, ur *index, b *vict
 			if q.Never != nil {
 				never = q.Never(c.Pod)
 			}
-			us.enter(q, unit{priority: c.Priority, oldest: c.Start}, never, podAt{c.Pod, cluster.NodeIdx(n)})
+			u := unit{priority: c.Priority, oldest: c.Start}
+			if q.Agreed != nil && q.Agreed(c.Pod) {
+				u.priority, u.agreed = lowestPriority, true
+			}
+			us.enter(q, u, never, podAt{c.Pod, cluster.NodeIdx(n)})
 		}
 		for i := range row.parts {
 			if id := row.parts[i].gang; id != own && !seen[id] {
@@ -171,7 +175,10 @@ func (us *candidates) victims(list []int) (victims []Victim) {
 	us.violations(list, each)
 	for _, i := range list {
 		u := &us.all[i]
-		v := Victim{Gang: u.gang, Priority: u.priority, Violations: each[i]}
+		v := Victim{Gang: u.gang, Priority: u.priority, Violations: each[i], Agreed: u.agreed}
+		if u.agreed {
+			v.Priority = us.pods[u.lo].pod.Spec.Priority
+		}
 		for _, pl := range us.pods[u.lo:u.hi] {
 			v.Pods = append(v.Pods, pl.pod)
 		}

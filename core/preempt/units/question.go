@@ -39,6 +39,9 @@ type Question struct {
 	// Never returns why a pod must not be evicted, for example "a DaemonSet's pod"; empty if it may (rule R16). One
 	// such member protects a gang that is only evicted whole. Nil protects no pod.
 	Never func(p *cluster.Pod) string
+	// Agreed reports whether a pod in no gang has declared that it may be evicted for the preemptor, whatever its
+	// priority: its eviction costs as if its priority were the lowest. Nil means none has.
+	Agreed func(p *cluster.Pod) bool
 	// Strict forbids evictions against a disruption budget.
 	Strict bool
 	// Stuck reports that the capacity of a terminating pod must not be counted on, because the pod is overdue; nil
@@ -131,6 +134,8 @@ type Victim struct {
 	// Pods are all its pods that are not terminating, on all nodes, by name.
 	Pods     []*cluster.Pod
 	Priority int32
+	// Agreed: it is a pod for which Question.Agreed holds.
+	Agreed bool
 	// Violations is how many of its pods a disruption budget protects if all victims are evicted.
 	Violations int
 }
