@@ -188,6 +188,19 @@ func TestVictimsThatTerminateAreCounted(t *testing.T) {
 	c.check(t, "its only victim terminates", count{1, "scheduler_preemption_victims", nil})
 }
 
+// TestVictimsThatAgreeAreCountedApart: a pod that declares that it may be evicted for gangs is no victim of a preemption
+// by priority (fault agreedCounted).
+func TestVictimsThatAgreeAreCountedApart(t *testing.T) {
+	c := newCounting(func(p *engine.Profile) { p.Preemption = &preempt.Config{} })
+	c.intake.DeclareGangs(convert.GangRules{Annotation: true, Evictable: true})
+	spare, member := kubetest.BoundPod("spare", "1", "n"), kubetest.PendingPod("member", "2")
+	spare.Annotations = map[string]string{convert.EvictableAnnotation: "true"}
+	member.Annotations = map[string]string{"pod_group": "g", "pod_group_size": "1"}
+	c.step(c.node("n", "1"), c.pod(spare), engine.Synced{}, c.pod(member), engine.Cycle{})
+	c.check(t, "its only victim agrees", count{0, "scheduler_preemption_victims", nil},
+		count{1, "kumiki_evicted_for_gangs_total", nil})
+}
+
 // TestHintsAreMeasured: those of the first event, and of one in ten from then on; not more than some of one event.
 func TestHintsAreMeasured(t *testing.T) {
 	c := newCounting()
