@@ -215,7 +215,7 @@ func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbe
 	if err != nil {
 		return Waited{}, err
 	}
-	row := Waited{Change: kind, Patches: f.Patches()}
+	row := Waited{Change: kind, Patches: f.Counts().Patches}
 	added := map[string]time.Time{} // probe -> when it was added
 	began := time.Now()
 	sent := 0
@@ -240,7 +240,7 @@ func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbe
 	}
 	used := after.Since(before)
 	row.Rate, row.CPU, row.Others = float64(sent)/length, used.Scheduler/length, used.OthersShare()
-	row.Patches = f.Patches() - row.Patches
+	row.Patches = f.Counts().Patches - row.Patches
 	if err := testbed.Pause(ctx, settleTime); err != nil {
 		return Waited{}, err
 	}
