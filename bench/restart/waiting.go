@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/standin"
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
@@ -140,14 +141,14 @@ func RunWaiting(ctx context.Context, o WaitingOptions) (WaitingReport, error) {
 
 // hopeless is a pod that fits no node, or that asks for a label that no node has.
 func hopeless(i int) *corev1.Pod {
-	p := pod(fmt.Sprintf("hopeless-%06d", i))
+	p := standin.Pod(namespace, fmt.Sprintf("hopeless-%06d", i))
 	p.Labels = map[string]string{"app": fmt.Sprintf("hopeless-%02d", i%100)}
 	if i%2 == 0 {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("64")
 	} else {
 		p.Spec.NodeSelector = map[string]string{"example.com/disk": "none"}
 	}
-	asStored(p)
+	standin.AsStored(p)
 	return p
 }
 
@@ -221,8 +222,8 @@ func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbe
 	sent := 0
 	for beat := 0; time.Since(began) < o.Length; beat++ {
 		if beat%probesEach == 0 {
-			p := pod(fmt.Sprintf("fits-%s-%06d", kind, beat))
-			asStored(p)
+			p := standin.Pod(namespace, fmt.Sprintf("fits-%s-%06d", kind, beat))
+			standin.AsStored(p)
 			added[p.Name] = time.Now()
 			f.AddPod(p)
 		}

@@ -27,6 +27,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", s.getPod)
 	mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{name}/status", s.patchPod)
 	mux.HandleFunc("POST /api/v1/namespaces/{namespace}/pods/{name}/binding", s.bind)
+	mux.HandleFunc("GET /apis/events.k8s.io/v1", discoverEvents)
 	mux.HandleFunc("POST /apis/events.k8s.io/v1/namespaces/{namespace}/events", s.event)
 	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", allow)
 	mux.HandleFunc("/", func(out http.ResponseWriter, in *http.Request) {
@@ -178,6 +179,15 @@ func (s *Server) event(out http.ResponseWriter, in *http.Request) {
 	out.Header()["Content-Type"] = in.Header["Content-Type"]
 	out.WriteHeader(http.StatusCreated)
 	_, _ = out.Write(body) // who asked may be gone
+}
+
+// discoverEvents says that events have their own group: kube-scheduler asks before it writes the first one.
+func discoverEvents(out http.ResponseWriter, _ *http.Request) {
+	write(out, http.StatusOK, jsonType, must(json.Marshal(&metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "events.k8s.io/v1",
+		APIResources: []metav1.APIResource{{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true,
+			Verbs: metav1.Verbs{"create", "get", "list", "patch", "update", "watch"}}},
+	})))
 }
 
 // allow authorizes every request to the scheduler.
