@@ -124,7 +124,7 @@ func measure(ctx context.Context, o Options, cores [2]int, name string) (t Trial
 	if err := testbed.Pause(ctx, settle); err != nil {
 		return t, 0, err
 	}
-	t, err = o.trial(ctx, s, p)
+	t, err = o.trial(ctx, s, p, cores)
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, s.LogTail())
 	}
@@ -135,11 +135,7 @@ func measure(ctx context.Context, o Options, cores [2]int, name string) (t Trial
 const settle = time.Second
 
 // trial creates the pods and measures both processes until all are bound.
-func (o *Options) trial(ctx context.Context, s *testbed.Scheduler, p *standinProcess) (Trial, error) {
-	before, err := usageOf(s, p)
-	if err != nil {
-		return Trial{}, err
-	}
+func (o *Options) trial(ctx context.Context, s *testbed.Scheduler, p *standinProcess, cores [2]int) (Trial, error) {
 	profiled := make(chan error, 1)
 	if o.ProfileDir == "" {
 		profiled <- nil
@@ -149,11 +145,15 @@ func (o *Options) trial(ctx context.Context, s *testbed.Scheduler, p *standinPro
 			return Trial{}, err
 		}
 	}
+	before, err := clocksOf(s, p, cores)
+	if err != nil {
+		return Trial{}, err
+	}
 	var d done
 	if err := p.ask(cmdCreate, &d); err != nil {
 		return Trial{}, err
 	}
-	after, err := usageOf(s, p)
+	after, err := clocksOf(s, p, cores)
 	if err != nil {
 		return Trial{}, err
 	}
@@ -164,7 +164,8 @@ func (o *Options) trial(ctx context.Context, s *testbed.Scheduler, p *standinPro
 	if d.Error != "" {
 		t.Problems = append(t.Problems, d.Error)
 	}
-	used := after.Since(before)
+	used, length := after.Since(before.Usage), after.at.Sub(before.at).Seconds()
 	t.CPU, t.StandinCPU, t.Others = used.Scheduler, used.Servers, used.OthersShare()
+	t.StandinIdle, t.Idle = (after.idle[0]-before.idle[0])/length, (after.idle[1]-before.idle[1])/length
 	return t, <-profiled
 }

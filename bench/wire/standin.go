@@ -75,7 +75,23 @@ func (p *standinProcess) close() error {
 	return nil
 }
 
-// usageOf reads the clocks of both processes.
-func usageOf(s *testbed.Scheduler, p *standinProcess) (testbed.Usage, error) {
-	return testbed.ReadUsage(s.Cmd.Process.Pid, []int{p.cmd.Process.Pid})
+// clocks are CPU seconds at one moment.
+type clocks struct {
+	testbed.Usage
+	idle [2]float64 // seconds in which the core of the stand-in, and that of the scheduler, did nothing
+	at   time.Time
+}
+
+// clocksOf reads the clocks of both processes and both cores.
+func clocksOf(s *testbed.Scheduler, p *standinProcess, cores [2]int) (c clocks, err error) {
+	c.at = time.Now()
+	if c.Usage, err = testbed.ReadUsage(s.Cmd.Process.Pid, []int{p.cmd.Process.Pid}); err != nil {
+		return c, err
+	}
+	for i, core := range cores {
+		if c.idle[i], err = testbed.CoreIdle(core); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }

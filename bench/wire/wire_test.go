@@ -187,12 +187,12 @@ func TestAProcessIsPutOnACore(t *testing.T) {
 // TestTheLimitIsNamed by the core that is full. Fault: standinNeverLimits.
 func TestTheLimitIsNamed(t *testing.T) {
 	for _, c := range []struct {
-		scheduler, standin float64
-		want               string
-	}{{0.95, 0.5, limitScheduler}, {0.5, 0.95, limitStandin}, {0.95, 0.99, limitStandin}, {0.5, 0.5, limitNone}} {
-		trial := Trial{Pods: 1, CPU: 2 * c.scheduler, StandinCPU: 2 * c.standin, served: served{BindSeconds: 1, EventSeconds: 2}}
+		idle, standinIdle float64
+		want              string
+	}{{0.05, 0.5, limitScheduler}, {0.5, 0.05, limitStandin}, {0.05, 0.01, limitStandin}, {0.5, 0.5, limitNone}} {
+		trial := Trial{Idle: c.idle, StandinIdle: c.standinIdle}
 		if got := trial.limit(); got != c.want {
-			t.Errorf("shares %v and %v: limit %q, want %q", c.scheduler, c.standin, got, c.want)
+			t.Errorf("%v and %v idle: limit %q, want %q", c.idle, c.standinIdle, got, c.want)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestTheTable(t *testing.T) {
 	r := Report{Nodes: 10, Pods: 100, PodBytes: 2000, Cores: [2]int{0, 1}, Siblings: true}
 	for round := 1; round <= 3; round++ {
 		for i, name := range []string{report.Kumiki, report.Null} {
-			trial := Trial{Scheduler: name, Round: round, Pods: 100, CPU: float64(round) / 10, StandinCPU: 0.1,
+			trial := Trial{Scheduler: name, Round: round, Pods: 100, CPU: float64(round) / 10, StandinCPU: 0.1, StandinIdle: 0.5,
 				served: served{Binds: 100, BindSeconds: float64(i+1) / 10, Events: map[string]int{"Scheduled": 100}}}
 			if name == report.Null && round == 2 {
 				trial.Problems = []string{"1 binds were refused"}
