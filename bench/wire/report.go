@@ -162,7 +162,8 @@ func (r *Report) write(w io.Writer, format string) error {
 	fmt.Fprintln(w, "IDLE of its core; PODS/S until the last event, BINDS/S until the last bind.")
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "SCHEDULER\tPODS/S\tBINDS/S\tCPU\tIDLE\tSTAND-IN CPU\tIDLE\tP50\tP99\tEVENTS/POD\tOTHERS\tLIMIT\t")
+	fmt.Fprintln(t, "SCHEDULER\tPODS/S\tBINDS/S\tCPU\tIDLE\tSTAND-IN CPU\tIDLE\tP50\tP99\tEVENTS/POD\t"+
+		"OTHERS\tLIMIT\t")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%.0f%%\t%s\t%.0f%%\t%.3fs\t%.3fs\t%.2f\t%.0f%%\t%s\t\n", row.Scheduler,
 			row.PerSecond.Text("%.0f"), row.Binds.Median, row.PerPod.Text("%.0f"), 100*row.Idle.Median,

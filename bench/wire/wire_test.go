@@ -133,7 +133,8 @@ func TestACourseWithoutAScheduler(t *testing.T) {
 	p.tell(t, cmdReport)
 	var r served
 	p.answer(t, &r)
-	if !strings.Contains(d.Error, "0 of 3 pods were bound") || !slices.Equal(r.Problems, []string{"3 of 3 pods are not bound"}) {
+	if !strings.Contains(d.Error, "0 of 3 pods were bound") ||
+		!slices.Equal(r.Problems, []string{"3 of 3 pods are not bound"}) {
 		t.Errorf("%q, problems %q", d.Error, r.Problems)
 	}
 	if !math.IsNaN(float64(r.P50)) {
@@ -215,7 +216,8 @@ func TestTheTable(t *testing.T) {
 	if err := r.write(&out, "table"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"100 pods of 2000 bytes on 10 nodes, all created at once", "threads of one physical core",
+	for _, want := range []string{
+		"100 pods of 2000 bytes on 10 nodes, all created at once", "threads of one physical core",
 		"2000 (1000..3000)", "null, round 2: 1 binds were refused"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)
@@ -243,8 +245,8 @@ func TestOneCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Options: testbed.Options{Nodes: 1, Pods: 1, Rounds: 1, Schedulers: []string{report.Null}, QPS: 1, Burst: 1,
-		Timeout: time.Second}}
+	o := Options{Options: testbed.Options{Nodes: 1, Pods: 1, Rounds: 1, Schedulers: []string{report.Null},
+		QPS: 1, Burst: 1, Timeout: time.Second}}
 	err = onCore(all[0], func() error { _, err := Run(t.Context(), o); return err })
 	if err == nil || !strings.Contains(err.Error(), "need a core each, and this process may use 1") {
 		t.Errorf("on one core: %v", err)
