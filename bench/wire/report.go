@@ -167,7 +167,8 @@ func (r *Report) write(w io.Writer, format string) error {
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%.0f%%\t%s\t%.0f%%\t%.3fs\t%.3fs\t%.2f\t%.0f%%\t%s\t\n", row.Scheduler,
 			row.PerSecond.Text("%.0f"), row.Binds.Median, row.PerPod.Text("%.0f"), 100*row.Idle.Median,
-			row.StandinPerPod.Text("%.0f"), 100*row.StandinIdle.Median, row.P50.Median, row.P99.Median, row.Events.Median, 100*row.Others.Median,
+			row.StandinPerPod.Text("%.0f"), 100*row.StandinIdle.Median, row.P50.Median, row.P99.Median,
+			row.Events.Median, 100*row.Others.Median,
 			strings.Join(compact(row.Limits), ", "))
 	}
 	if err := t.Flush(); err != nil {

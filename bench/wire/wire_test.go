@@ -203,7 +203,8 @@ func TestTheTable(t *testing.T) {
 	r := Report{Nodes: 10, Pods: 100, PodBytes: 2000, Cores: [2]int{0, 1}, Siblings: true}
 	for round := 1; round <= 3; round++ {
 		for i, name := range []string{report.Kumiki, report.Null} {
-			trial := Trial{Scheduler: name, Round: round, Pods: 100, CPU: float64(round) / 10, StandinCPU: 0.1, StandinIdle: 0.5,
+			trial := Trial{Scheduler: name, Round: round, Pods: 100, CPU: float64(round) / 10,
+				StandinCPU: 0.1, StandinIdle: 0.5,
 				served: served{Binds: 100, BindSeconds: float64(i+1) / 10, Events: map[string]int{"Scheduled": 100}}}
 			if name == report.Null && round == 2 {
 				trial.Problems = []string{"1 binds were refused"}
