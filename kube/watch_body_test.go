@@ -59,7 +59,7 @@ func bodyOf(t *testing.T, method, url string, code int, body io.ReadCloser) io.R
 // does not wait for what has not arrived. Fault: watchInSmallReads.
 func TestAWatchIsReadInLargePieces(t *testing.T) {
 	broken := errors.New("connection lost")
-	p := &pieces{left: []string{"first second ", "third"}, end: broken}
+	p := &pieces{left: []string{"the first event, the second event, ", "third"}, end: broken}
 	body := bodyOf(t, http.MethodGet, "https://server/api/v1/pods?watch=1", http.StatusOK, p)
 	read := func(n int) string {
 		into := make([]byte, n)
@@ -69,7 +69,7 @@ func TestAWatchIsReadInLargePieces(t *testing.T) {
 		}
 		return string(into[:n])
 	}
-	if got := read(6) + "|" + read(7); got != "first |second " || p.reads != 1 {
+	if got := read(17) + "|" + read(18); got != "the first event, |the second event, " || p.reads != 1 {
 		t.Errorf("got %q in %d reads of the connection, want one", got, p.reads)
 	}
 	if got := read(100); got != "third" || p.reads != 2 {
