@@ -229,6 +229,10 @@ bench-releases: build conformance-upstream kube-scheduler-previous ## five famil
 scheduler-perf: build ## upstream's workloads of scheduler_perf with LABELS, against kumiki (LABELS=performance FILES='^(dra|misc)')
 	@GO="$(GO)" sh tools/scheduler-perf.sh "$(LABELS)" "$(FILES)"
 
+.PHONY: bench-wire
+bench-wire: kumiki conformance-upstream ## one scheduler's process on one core, with a stand-in of the API server on another (ARGS="--rate 1000")
+	bin/kumiki bench wire $(ARGS)
+
 .PHONY: bench-core
 bench-core: ## scheduling alone, without an API server: kumiki beside upstream's own cycle (ARGS="--nodes 1000,5000 --runs 5 -o json")
 	@$(GO) -C conformance build -buildvcs=false -o ../bin/corebench ./cmd/corebench

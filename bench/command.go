@@ -8,6 +8,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/bench/core"
 	"github.com/kumiki-scheduler/kumiki/bench/noop"
 	"github.com/kumiki-scheduler/kumiki/bench/restart"
+	"github.com/kumiki-scheduler/kumiki/bench/wire"
 )
 
 // NewCommand returns the command `kumiki bench`.
@@ -19,6 +20,7 @@ func NewCommand() *cobra.Command {
 	runsWorkloads(cmd)
 	cmd.AddCommand(basicCommand(), tableCommand(), restart.NewCommand(), restart.NewWaitingCommand(), compareCommand(),
 		noop.NewCommand(), gangsCommand(), core.NewCommand(), instancesCommand())
+	cmd.AddCommand(wire.NewCommands()...)
 	endsWhenInterrupted(cmd)
 	return cmd
 }

@@ -82,6 +82,9 @@ func NewClients(cfg *rest.Config) (*Clients, error) {
 			// A dialer of its own is what makes client-go open a connection of its own.
 			own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 		}
+		if each.into == &c.Watches {
+			own.Wrap(func(next http.RoundTripper) http.RoundTripper { return readsAhead{next} })
+		}
 		transport, err := rest.HTTPClientFor(own)
 		if err != nil {
 			return nil, fmt.Errorf("client %s of %s: %w", each.agent, cfg.Host, err)

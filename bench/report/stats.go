@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// quantile is the value below or at which a share q of the sorted values lies: the nearest rank, so that it is always a
+// NearestRank is the value below or at which a share q of the sorted values lies: the nearest rank, so that it is always a
 // value that was measured. It is NaN without values.
-func quantile(sorted []float64, q float64) float64 {
+func NearestRank(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
 	}
@@ -144,7 +144,7 @@ func interval(estimate float64, measured []float64, known bool, draw func() floa
 	if known {
 		low, high = 0.025, 0.975
 	}
-	return Interval{Estimate: estimate, Low: quantile(sorted, low), High: quantile(sorted, high), Known: known}
+	return Interval{Estimate: estimate, Low: NearestRank(sorted, low), High: NearestRank(sorted, high), Known: known}
 }
 
 func redraw(draw *rand.Rand, values []float64) []float64 {
@@ -201,8 +201,8 @@ func Buckets(samples []float64) map[string]float64 {
 		sum += s
 	}
 	return map[string]float64{
-		"Average": sum / float64(len(sorted)), "Perc50": quantile(sorted, 0.5), "Perc90": quantile(sorted, 0.9),
-		"Perc95": quantile(sorted, 0.95), "Perc99": quantile(sorted, 0.99),
+		"Average": sum / float64(len(sorted)), "Perc50": NearestRank(sorted, 0.5), "Perc90": NearestRank(sorted, 0.9),
+		"Perc95": NearestRank(sorted, 0.95), "Perc99": NearestRank(sorted, 0.99),
 	}
 }
 

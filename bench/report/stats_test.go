@@ -16,14 +16,14 @@ func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 		hundred[i] = float64(i + 1)
 	}
 	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.505: 51, 0.99: 99, 0.991: 100, 1: 100} {
-		if got := quantile(hundred, q); got != want {
+		if got := NearestRank(hundred, q); got != want {
 			t.Errorf("quantile %g of 1..100 is %g, want %g", q, got, want)
 		}
 	}
-	if got := quantile([]float64{7}, 0.99); got != 7 {
+	if got := NearestRank([]float64{7}, 0.99); got != 7 {
 		t.Errorf("p99 of one value is %g, want 7", got)
 	}
-	if got := quantile(nil, 0.5); !math.IsNaN(got) {
+	if got := NearestRank(nil, 0.5); !math.IsNaN(got) {
 		t.Errorf("quantile of nothing is %g, want NaN", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestQuantileCounts(t *testing.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(0, 10), 1, 60).Draw(t, "values")
 		percent := rapid.IntRange(1, 100).Draw(t, "percent")
 		slices.Sort(values)
-		got := quantile(values, float64(percent)/100)
+		got := NearestRank(values, float64(percent)/100)
 		below, upTo := 0, 0
 		for _, v := range values {
 			if v < got {

@@ -72,7 +72,7 @@ type Latency struct {
 // LatencyOf sorts the seconds and takes the percentiles.
 func LatencyOf(seconds []float64) Latency {
 	sorted := slices.Sorted(slices.Values(seconds))
-	at := func(q float64) Seconds { return Seconds(quantile(sorted, q)) }
+	at := func(q float64) Seconds { return Seconds(NearestRank(sorted, q)) }
 	return Latency{Count: len(sorted), P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), P999: at(0.999), Max: at(1)}
 }
 
@@ -91,11 +91,11 @@ func SpectrumOf(seconds []float64) []Quantile {
 	var out []Quantile
 	for _, share := range spectrumShares {
 		if (1-share)*float64(len(sorted)) >= 1-1e-9 {
-			out = append(out, Quantile{share, Seconds(quantile(sorted, share))})
+			out = append(out, Quantile{share, Seconds(NearestRank(sorted, share))})
 		}
 	}
 	if len(sorted) > 0 {
-		out = append(out, Quantile{1, Seconds(quantile(sorted, 1))})
+		out = append(out, Quantile{1, Seconds(NearestRank(sorted, 1))})
 	}
 	return out
 }

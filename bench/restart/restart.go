@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/standin"
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 	"github.com/kumiki-scheduler/kumiki/internal/testcluster"
@@ -224,24 +223,6 @@ func (f *localCluster) listed() time.Time { return time.Time{} }
 
 func (f *localCluster) serverPids() []int { return f.Servers }
 
-// boundPod is a pod of an ordinary service: some variables, a probe, an owner's labels.
-func boundPod(name, node string, i int) *corev1.Pod {
-	p := pod(name)
-	p.Labels = map[string]string{"app": fmt.Sprintf("app-%03d", i%500), "pod-template-hash": "5d5f7b8c9d",
-		"tier": "backend"}
-	p.Annotations = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080"}
-	p.Spec.NodeName = node
-	c := &p.Spec.Containers[0]
-	for _, name := range []string{"LOG_LEVEL", "DATABASE_HOST", "DATABASE_NAME", "CACHE_HOST", "REGION", "CLUSTER"} {
-		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: "value-of-" + strings.ToLower(name)})
-	}
-	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{
-			Name: p.Labels["app"]}}}}}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/config", ReadOnly: true}}
-	return p
-}
-
 // fill creates the bound pods.
 func (f *localCluster) fill(ctx context.Context) error {
 	nodes, err := f.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -260,7 +241,7 @@ func (f *localCluster) fill(ctx context.Context) error {
 				if i >= f.o.Pods {
 					return
 				}
-				p := boundPod(podName(i), nodes.Items[i%len(nodes.Items)].Name, i)
+				p := standin.ServicePod(namespace, podName(i), nodes.Items[i%len(nodes.Items)].Name, i)
 				if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil {
 					err = fmt.Errorf("create pod %s: %w", p.Name, err)
 					failed.Store(&err)
@@ -306,7 +287,7 @@ func (f *starts) start(ctx context.Context, name, dir string) (Start, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
 	f.probes++
-	probe := pod(fmt.Sprintf("waits-%03d", f.probes))
+	probe := standin.Pod(namespace, fmt.Sprintf("waits-%03d", f.probes))
 	if err := f.wait(ctx, probe); err != nil {
 		return Start{}, fmt.Errorf("create the pod that waits: %w", err)
 	}
@@ -466,24 +447,6 @@ const nodeSpec = `shapes:
 
 // podName is the name of a bound pod.
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
-
-// pod is scheduler_perf's pod: one container that requests 100m and 500Mi.
-func pod(name string) *corev1.Pod {
-	noToken := false
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec: corev1.PodSpec{
-			AutomountServiceAccountToken: &noToken,
-			Containers: []corev1.Container{{
-				Name: "pause", Image: "registry.k8s.io/pause:3.10.1",
-				Ports: []corev1.ContainerPort{{ContainerPort: 80}},
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("500Mi"),
-				}},
-			}},
-		},
-	}
-}
 
 // prepare creates the namespace and then ends all processes but API server and etcd, so that there is no other load
 // during the measurement.

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kumiki-scheduler/kumiki/bench/report"
+	"github.com/kumiki-scheduler/kumiki/bench/standin"
 	"github.com/kumiki-scheduler/kumiki/bench/testbed"
 	"github.com/kumiki-scheduler/kumiki/bench/usage"
 )
@@ -140,14 +141,14 @@ func RunWaiting(ctx context.Context, o WaitingOptions) (WaitingReport, error) {
 
 // hopeless is a pod that fits no node, or that asks for a label that no node has.
 func hopeless(i int) *corev1.Pod {
-	p := pod(fmt.Sprintf("hopeless-%06d", i))
+	p := standin.Pod(namespace, fmt.Sprintf("hopeless-%06d", i))
 	p.Labels = map[string]string{"app": fmt.Sprintf("hopeless-%02d", i%100)}
 	if i%2 == 0 {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("64")
 	} else {
 		p.Spec.NodeSelector = map[string]string{"example.com/disk": "none"}
 	}
-	asStored(p)
+	standin.AsStored(p)
 	return p
 }
 
@@ -215,14 +216,14 @@ func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbe
 	if err != nil {
 		return Waited{}, err
 	}
-	row := Waited{Change: kind, Patches: f.Patches()}
+	row := Waited{Change: kind, Patches: f.Counts().Patches}
 	added := map[string]time.Time{} // probe -> when it was added
 	began := time.Now()
 	sent := 0
 	for beat := 0; time.Since(began) < o.Length; beat++ {
 		if beat%probesEach == 0 {
-			p := pod(fmt.Sprintf("fits-%s-%06d", kind, beat))
-			asStored(p)
+			p := standin.Pod(namespace, fmt.Sprintf("fits-%s-%06d", kind, beat))
+			standin.AsStored(p)
 			added[p.Name] = time.Now()
 			f.AddPod(p)
 		}
@@ -240,7 +241,7 @@ func (f *standinCluster) change(ctx context.Context, o WaitingOptions, s *testbe
 	}
 	used := after.Since(before)
 	row.Rate, row.CPU, row.Others = float64(sent)/length, used.Scheduler/length, used.OthersShare()
-	row.Patches = f.Patches() - row.Patches
+	row.Patches = f.Counts().Patches - row.Patches
 	if err := testbed.Pause(ctx, settleTime); err != nil {
 		return Waited{}, err
 	}

@@ -5,20 +5,17 @@ package standin
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // routes are the paths that are served; all else is not found.
@@ -30,12 +27,16 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", s.getPod)
 	mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{name}/status", s.patchPod)
 	mux.HandleFunc("POST /api/v1/namespaces/{namespace}/pods/{name}/binding", s.bind)
-	mux.HandleFunc("POST /apis/events.k8s.io/v1/namespaces/{namespace}/events", echo)
+	mux.HandleFunc("GET /apis/events.k8s.io/v1", discoverEvents)
+	mux.HandleFunc("POST /apis/events.k8s.io/v1/namespaces/{namespace}/events", s.event)
 	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", allow)
 	mux.HandleFunc("/", func(out http.ResponseWriter, in *http.Request) {
 		fail(out, apierrors.NewNotFound(schema.GroupResource{}, in.URL.Path))
 	})
-	return mux
+	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		setHeaders(out.Header(), in.Header)
+		mux.ServeHTTP(out, in)
+	})
 }
 
 // read lists the objects of a resource, or watches them.
@@ -59,10 +60,10 @@ func (s *Server) readFrom(tables map[string]*table, out http.ResponseWriter, in 
 	}
 	q := in.URL.Query()
 	if q.Get("watch") != "true" && q.Get("watch") != "1" {
-		t.list(out)
+		t.list(out, wantsJSON(in))
 		return
 	}
-	t.watch(in.Context(), out, q.Get("sendInitialEvents") == "true")
+	t.watch(in.Context(), out, wantsJSON(in), q.Get("sendInitialEvents") == "true")
 }
 
 func key(in *http.Request) string { return in.PathValue("namespace") + "/" + in.PathValue("name") }
@@ -75,57 +76,69 @@ func (s *Server) getPod(out http.ResponseWriter, in *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.pending[key(in)]; p != nil {
-		answer(out, http.StatusOK, p)
+		answer(out, in, http.StatusOK, p.pod)
 		return
 	}
 	fail(out, noPod(in))
 }
 
-// bind binds a pod. Which node it is does not matter here.
+// bind binds a pod, to any node: as an API server, it does not look at the node.
 func (s *Server) bind(out http.ResponseWriter, in *http.Request) {
 	var b corev1.Binding
 	if err := decode(in, &b); err != nil {
 		fail(out, apierrors.NewBadRequest(err.Error()))
 		return
 	}
+	if err := s.bindPod(key(in), &b); err != nil {
+		fail(out, err)
+		return
+	}
+	succeed(out, in)
+}
+
+func (s *Server) bindPod(key string, b *corev1.Binding) error {
+	pods := schema.GroupResource{Resource: "pods"}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pending[key(in)]
+	w := s.pending[key]
 	switch {
-	case p == nil:
-		fail(out, noPod(in))
-		return
-	case b.UID != p.UID || p.Spec.NodeName != "":
-		fail(out, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, p.Name, fmt.Errorf("it is another pod, or bound to %q", p.Spec.NodeName)))
-		return
+	case w == nil:
+		s.counts.Refused++
+		return apierrors.NewNotFound(pods, key)
+	case b.UID != w.pod.UID || w.pod.Spec.NodeName != "":
+		s.counts.Refused++
+		return apierrors.NewConflict(pods, w.pod.Name,
+			fmt.Errorf("it is another pod, or bound to %q", w.pod.Spec.NodeName))
 	}
-	p.Spec.NodeName = b.Target.Name
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}
-	s.bound[key(in)] = now
-	s.putPod(key(in), p)
-	answer(out, http.StatusCreated, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	w.bound = now
+	w.pod.Spec.NodeName = b.Target.Name
+	w.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now)}}
+	s.counts.Binds++
+	s.putPod(key, w.pod)
+	return nil
 }
 
 // patchPod applies a patch to a pod's status.
 func (s *Server) patchPod(out http.ResponseWriter, in *http.Request) {
-	patch, err := io.ReadAll(in.Body)
+	patch, err := bodyOf(in, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.patches++
-	p := s.pending[key(in)]
-	if p == nil || err != nil {
+	s.counts.Patches++
+	w := s.pending[key(in)]
+	if w == nil || err != nil {
 		fail(out, noPod(in))
 		return
 	}
-	next, err := patched(p, patch)
+	next, err := patched(w.pod, patch)
 	if err != nil {
 		fail(out, apierrors.NewBadRequest(err.Error()))
 		return
 	}
-	s.pending[key(in)] = next
+	w.pod = next
 	s.putPod(key(in), next)
-	answer(out, http.StatusOK, next)
+	answer(out, in, http.StatusOK, next)
 }
 
 func patched(p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
@@ -145,56 +158,42 @@ func patched(p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return next, nil
 }
 
-// echo answers a create with the sent object.
-func echo(out http.ResponseWriter, in *http.Request) {
-	out.Header().Set("Content-Type", in.Header.Get("Content-Type"))
+// event counts a new event and answers with the sent object, which it reads as an API server would.
+func (s *Server) event(out http.ResponseWriter, in *http.Request) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	body, err := bodyOf(in, *buf)
+	*buf = body[:0]
+	var e eventsv1.Event
+	if err == nil {
+		err = decodeBytes(body, &e)
+	}
+	if err != nil {
+		fail(out, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	s.mu.Lock()
+	s.counts.Events[e.Reason]++
+	s.counts.LastEvent = time.Now()
+	s.mu.Unlock()
+	out.Header()["Content-Type"] = in.Header["Content-Type"]
 	out.WriteHeader(http.StatusCreated)
-	_, _ = io.Copy(out, in.Body) // who asked may be gone
+	_, _ = out.Write(body) // who asked may be gone
+}
+
+// discoverEvents says that events have their own group: kube-scheduler asks before it writes the first one.
+func discoverEvents(out http.ResponseWriter, _ *http.Request) {
+	write(out, http.StatusOK, jsonType, must(json.Marshal(&metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "events.k8s.io/v1",
+		APIResources: []metav1.APIResource{{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true,
+			Verbs: metav1.Verbs{"create", "get", "list", "patch", "update", "watch"}}},
+	})))
 }
 
 // allow authorizes every request to the scheduler.
-func allow(out http.ResponseWriter, _ *http.Request) {
-	answer(out, http.StatusCreated, &authorizationv1.SubjectAccessReview{
+func allow(out http.ResponseWriter, in *http.Request) {
+	answer(out, in, http.StatusCreated, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: true},
 	})
-}
-
-// decode reads a body in protobuf or JSON.
-func decode(in *http.Request, into runtime.Object) error {
-	body, err := io.ReadAll(in.Body)
-	if err != nil {
-		return err
-	}
-	_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
-	return err
-}
-
-// answer writes an object, in protobuf.
-func answer(out http.ResponseWriter, code int, obj runtime.Object) {
-	kind := obj.GetObjectKind().GroupVersionKind()
-	if known, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
-		kind = known[0]
-	}
-	body := envelop(kind, must(obj.(marshaler).Marshal()))
-	out.Header().Set("Content-Type", protobuf)
-	out.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	out.WriteHeader(code)
-	_, _ = out.Write(body) // who asked may be gone
-}
-
-func fail(out http.ResponseWriter, err error) {
-	status := apierrors.APIStatus(nil)
-	switch err := err.(type) {
-	case apierrors.APIStatus:
-		status = err
-	default:
-		status = apierrors.NewInternalError(err)
-	}
-	s := status.Status()
-	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	body, _ := json.Marshal(s) // plain data always marshals
-	out.Header().Set("Content-Type", "application/json")
-	out.WriteHeader(int(s.Code))
-	_, _ = out.Write(body) // who asked may be gone
 }

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -39,9 +38,9 @@ type Server struct {
 	nodes  []*corev1.Node
 
 	mu      sync.Mutex
-	pending map[string]*corev1.Pod // namespace/name -> a pod that may still be bound
-	bound   map[string]time.Time   // namespace/name -> when its bind came
-	patches int                    // of the status of pods
+	pending map[string]*pending // namespace/name -> a pod that was added without a node
+	used    map[string]*load    // node -> what pods use that were added with it
+	counts  Counts
 }
 
 // kinds are the served resources. Only pods, nodes and namespaces have objects.
@@ -68,9 +67,13 @@ var kinds = map[string]schema.GroupVersionKind{ // resource -> kind
 	"devicetaintrules":       {Group: "resource.k8s.io", Version: "v1", Kind: "DeviceTaintRule"},
 }
 
+// streams is how many requests a connection has at once (upstream: --http2-max-streams-per-connection).
+const streams = 100
+
 // Start serves a cluster without nodes and pods on a free port of this machine.
 func Start() (*Server, error) {
-	s := &Server{served: make(chan error, 1), tables: map[string]*table{}, pending: map[string]*corev1.Pod{}, bound: map[string]time.Time{}}
+	s := &Server{served: make(chan error, 1), tables: map[string]*table{}, pending: map[string]*pending{},
+		used: map[string]*load{}, counts: Counts{Events: map[string]int{}}}
 	for resource, kind := range kinds { // order: into a map
 		s.tables[resource] = newTable(kind)
 	}
@@ -84,8 +87,10 @@ func Start() (*Server, error) {
 	}
 	s.url = "https://" + l.Addr().String()
 	s.http = &http.Server{
-		Handler: s.routes(), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: log.New(io.Discard, "", 0), // connections of processes that are killed end badly
+		Handler: s.routes(), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
+		ReadHeaderTimeout: 10 * time.Second,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams},
+		ErrorLog:          log.New(io.Discard, "", 0), // connections of processes that are killed end badly
 	}
 	go func() { s.served <- s.http.ServeTLS(l, "", "") }()
 	return s, nil
@@ -133,93 +138,4 @@ func (s *Server) Close() error {
 		err = errors.Join(err, served)
 	}
 	return err
-}
-
-// AddNode adds a node.
-func (s *Server) AddNode(n *corev1.Node) {
-	s.nodes = append(s.nodes, n)
-	s.tables["nodes"].put(n.Name, func(version string) marshaler { n.ResourceVersion = version; return n })
-}
-
-// ChangeNode applies change to the node of an index and sends the new version. It must be called from one goroutine.
-func (s *Server) ChangeNode(i int, change func(*corev1.Node)) {
-	n := s.nodes[i]
-	change(n)
-	s.tables["nodes"].put(n.Name, func(version string) marshaler { n.ResourceVersion = version; return n })
-}
-
-// AddPod adds a pod. One without a node may be bound later.
-func (s *Server) AddPod(p *corev1.Pod) {
-	key := p.Namespace + "/" + p.Name
-	if p.Spec.NodeName == "" {
-		s.mu.Lock()
-		s.pending[key] = p
-		s.mu.Unlock()
-	}
-	s.putPod(key, p)
-}
-
-func (s *Server) putPod(key string, p *corev1.Pod) {
-	s.tables["pods"].put(key, func(version string) marshaler { p.ResourceVersion = version; return p })
-}
-
-// AddNamespace adds a namespace.
-func (s *Server) AddNamespace(name string) {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "namespace", Labels: map[string]string{corev1.LabelMetadataName: name}}}
-	s.tables["namespaces"].put(name, func(version string) marshaler { n.ResourceVersion = version; return n })
-}
-
-// Bound returns when the bind of a pod arrived, zero if none did.
-func (s *Server) Bound(namespace, name string) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bound[namespace+"/"+name]
-}
-
-// Binds counts the pods that were bound.
-func (s *Server) Binds() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.bound)
-}
-
-// Patches returns the number of requested changes of pod statuses.
-func (s *Server) Patches() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.patches
-}
-
-// Refused returns the number of pods without a node that a scheduler has rejected.
-func (s *Server) Refused() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, p := range s.pending { // order: a sum
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// Streamed returns when the last streamed list of a resource was completely written to the buffers of the connection.
-func (s *Server) Streamed(resource string) time.Time {
-	t := s.tables[resource]
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.streamed
-}
-
-// Sent returns how much was sent to watching clients.
-func (s *Server) Sent() map[string]Volume {
-	sent := map[string]Volume{}         // resource -> how much
-	for resource, t := range s.tables { // order: into a map
-		t.mu.Lock()
-		sent[resource] = t.sent
-		t.mu.Unlock()
-	}
-	return sent
 }

@@ -18,7 +18,9 @@ import (
 )
 
 // served is a stand-in with one node, two bound pods and one that waits, and a client that speaks protobuf.
-func served(t *testing.T) (*Server, *kubernetes.Clientset) {
+func served(t *testing.T) (*Server, *kubernetes.Clientset) { return servedIn(t, protobuf) }
+
+func servedIn(t *testing.T, contentType string) (*Server, *kubernetes.Clientset) {
 	t.Helper()
 	s, err := Start()
 	if err != nil {
@@ -42,7 +44,7 @@ func served(t *testing.T) (*Server, *kubernetes.Clientset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ContentType = protobuf
+	cfg.ContentType = contentType
 	return s, kubernetes.NewForConfigOrDie(cfg)
 }
 
@@ -63,7 +65,13 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 
 // TestAListStreamsInAndIsFollowed: every pod there is, the mark of the end, and what happens to one.
 func TestAListStreamsInAndIsFollowed(t *testing.T) {
-	s, client := served(t)
+	for _, contentType := range []string{protobuf, jsonType} {
+		t.Run(contentType, func(t *testing.T) { follow(t, contentType) })
+	}
+}
+
+func follow(t *testing.T, contentType string) {
+	s, client := servedIn(t, contentType)
 	yes := true
 	pods := client.CoreV1().Pods("")
 	w, err := pods.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true,
@@ -91,17 +99,29 @@ func TestAListStreamsInAndIsFollowed(t *testing.T) {
 	if p, ok := ev.Object.(*corev1.Pod); !ok || ev.Type != watch.Modified || p.Name != "waits" || p.Spec.NodeName != "node" {
 		t.Fatalf("the bind is sent as %v %+v", ev.Type, ev.Object)
 	}
-	if s.Bound("ns", "waits").IsZero() || s.Binds() != 1 || s.Streamed("pods").IsZero() || s.Sent()["pods"].Events != 5 {
-		t.Errorf("bound %v, %d binds, sent %+v", s.Bound("ns", "waits"), s.Binds(), s.Sent()["pods"])
+	if s.Bound("ns", "waits").IsZero() || s.Streamed("pods").IsZero() || s.Sent()["pods"].Events != 5 {
+		t.Errorf("bound %v, sent %+v", s.Bound("ns", "waits"), s.Sent()["pods"])
 	}
 	if err := client.CoreV1().Pods("ns").Bind(t.Context(), bind, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("a second bind: %v", err)
+	}
+	if c := s.Counts(); c.Binds != 1 || c.Refused != 1 {
+		t.Errorf("counted %+v, want one bind and one that was refused", c)
+	}
+	if log := s.Log(); len(log) != 1 || log[0].Name != "ns/waits" || log[0].Node != "node" || log[0].Bound.Before(log[0].Added) {
+		t.Errorf("the log is %+v", log)
 	}
 }
 
 // TestAListInOnePiece has the same objects, and none of a kind of which there are none.
 func TestAListInOnePiece(t *testing.T) {
-	_, client := served(t)
+	for _, contentType := range []string{protobuf, jsonType} {
+		t.Run(contentType, func(t *testing.T) { listAll(t, contentType) })
+	}
+}
+
+func listAll(t *testing.T, contentType string) {
+	_, client := servedIn(t, contentType)
 	pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 3 || pods.Items[2].Name != "waits" || pods.ResourceVersion != "3" {
 		t.Errorf("%v, %+v", err, pods)
@@ -134,6 +154,9 @@ func TestWritesOfAScheduler(t *testing.T) {
 	ev, err := client.EventsV1().Events("ns").Create(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}, Reason: "Scheduled"}, metav1.CreateOptions{})
 	if err != nil || ev.Reason != "Scheduled" {
 		t.Errorf("%v, %+v", err, ev)
+	}
+	if c := s.Counts(); c.Events["Scheduled"] != 1 || c.LastEvent.IsZero() || c.Patches != 1 {
+		t.Errorf("counted %+v, want one event and one patch", c)
 	}
 	s.ChangeNode(0, func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} })
 	if ev := next(t, nodes); ev.Type != watch.Modified || ev.Object.(*corev1.Node).Labels["a"] != "b" {

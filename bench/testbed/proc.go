@@ -80,6 +80,26 @@ func parseMachine(text []byte) (busy, idle float64, err error) {
 	return busy, idle, nil
 }
 
+// parseCore reads the seconds in which one core did nothing, out of /proc/stat.
+func parseCore(text []byte, core int) (idle float64, err error) {
+	_, rest, found := bytes.Cut(text, fmt.Appendf(nil, "\ncpu%d ", core))
+	if !found {
+		return 0, fmt.Errorf("/proc/stat has no core %d", core)
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	_, idle, err = parseMachine(append([]byte("cpu "), line...))
+	return idle, err
+}
+
+// CoreIdle is the seconds in which a core did nothing.
+func CoreIdle(core int) (float64, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseCore(text, core)
+}
+
 // CPU is the CPU seconds that a process has used.
 func CPU(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -42,6 +42,18 @@ func TestParseMachine(t *testing.T) {
 	}
 }
 
+// TestParseCore takes the line of the core, not of one whose number begins alike.
+func TestParseCore(t *testing.T) {
+	text := []byte("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu10 1 2 3 100 5 6 7 8 0 0\n" +
+		"cpu1 1 2 3 400 50 6 7 8 0 0\nintr 1\n")
+	if idle, err := parseCore(text, 1); err != nil || idle != 4.5 {
+		t.Errorf("core 1: %g s idle and %v, want 4.5", idle, err)
+	}
+	if _, err := parseCore(text, 2); err == nil {
+		t.Error("no error for a core that is not there")
+	}
+}
+
 func TestSharesOfTheMachine(t *testing.T) {
 	used := Usage{Busy: 9, Idle: 11, Scheduler: 2, Servers: 4, Self: 1}.Since(Usage{Busy: 1, Idle: 9, Scheduler: 1, Servers: 1, Self: 0})
 	if used.IdleShare() != 0.2 || used.OthersShare() != 0.3 {

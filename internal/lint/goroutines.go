@@ -28,6 +28,7 @@ var goroutines = map[string]budget{
 	"view":          {4, "live streams; they end with the request"},
 	"bench":         {4, "samplers; they end with the run"},
 	"bench/testbed": {1, "reads the output of a scheduler's process; ends with the process"},
+	"bench/wire":    {1, "the profile of the measured process; awaited before the trial ends"},
 	"bench/noop": {10, "binders, writers of events and watches; " +
 		"they end with the command, or with the run that is recorded"},
 	"bench/restart":        {3, "creators of pods and profiles; they end with the start that is measured"},
