@@ -193,8 +193,10 @@ func (p *planner) step(log klog.Logger, ev engine.Event) {
 		return
 	}
 	var say []Message
-	broken := ""
-	for _, f := range p.engine.Step(ev) {
+	broken, began := "", p.cfg.Now()
+	effects := p.engine.Step(ev)
+	took := time.Duration(p.cfg.Now() - began)
+	for _, f := range effects {
 		switch f := f.(type) {
 		case message.Propose:
 			say = append(say, Message{Event: message.Proposed{List: []shard.Proposal{f.Proposal}}})
@@ -202,6 +204,12 @@ func (p *planner) step(log klog.Logger, ev engine.Event) {
 			say = append(say, Message{Event: message.GivenBack{From: p.as.Ordinal, Session: f.Session, Unit: f.Unit}})
 		case engine.Condition, engine.WriteEvent, engine.GangStatus, engine.Trouble:
 			say = append(say, Message{Effect: f})
+		case engine.Decided:
+			if f.Decision.Verdict != record.Placed {
+				a := Attempt{f.Decision.Clone(), took}
+				a.Instance = p.name
+				say = append(say, Message{Attempt: &a})
+			}
 		case engine.Wake:
 			p.wake = f.At
 		case message.Rejoin:

@@ -5,6 +5,7 @@ package instances
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,10 @@ func TestRefusal(t *testing.T) {
 		}
 		if no := w.answers[0]; no.Plugin != "NodeResourcesFit" || no.Node != "n0" || no.Entry == 0 {
 			w.Errorf("refused: %+v", no)
+		}
+		refused := slices.DeleteFunc(slices.Clone(w.attempts), func(a string) bool { return !strings.Contains(a, "recalled slow") })
+		if len(refused) != 1 || slices.ContainsFunc(w.attempts, func(a string) bool { return strings.Contains(a, "placed") }) {
+			w.Errorf("attempts %q, want one that was taken back and none that placed a pod", w.attempts)
 		}
 		w.node("n1", 1)
 		w.pass(12 * time.Second) // backoffs

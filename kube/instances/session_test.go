@@ -172,6 +172,9 @@ func TestAUnitThatDoesNotFit(t *testing.T) {
 		if want := map[string]int{"condition of p0": 1, "event of p0 FailedScheduling": 1}; !reflect.DeepEqual(said, want) {
 			w.Fatalf("said %v, want %v", said, want)
 		}
+		if want := []string{"local-0 unschedulable p0"}; !slices.Equal(w.attempts, want) {
+			w.Errorf("attempts %q, want %q", w.attempts, want)
+		}
 		w.slow.reject = ""
 		w.node("n1", 9)
 		w.settle()

@@ -56,6 +56,7 @@ type world struct {
 	joined    []string
 	left      []string
 	effects   []engine.Effect // of planners
+	attempts  []string        // of planners that placed nothing: who, what, which pod
 	snapshots int
 	sent      []string // what the planners said, in order
 }
@@ -194,6 +195,10 @@ func (w *world) bind(b engine.Bind) {
 func (w *world) hear() bool {
 	said := w.runner.Take()
 	for _, m := range said {
+		if a := m.Attempt; a != nil {
+			w.attempts = append(w.attempts, fmt.Sprint(a.Instance, " ", a.Verdict, " ", a.Pod.Name))
+			continue
+		}
 		w.sent = append(w.sent, strings.TrimPrefix(fmt.Sprintf("%T", m.Event), "message."))
 		switch ev := m.Event.(type) {
 		case nil:
