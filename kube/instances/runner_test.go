@@ -208,3 +208,34 @@ func TestStop(t *testing.T) {
 		}
 	})
 }
+
+// While a call of slow code hangs for 30 s, native units are decided at once, and so are units with slow code that are
+// lent to other planners.
+func TestSlowCodeThatHangs(t *testing.T) {
+	scenario(t, 2, nil, func(w *world) {
+		w.node("n0", 100)
+		w.join()
+		w.slow.takes = 30 * time.Second
+		w.pod("hangs", "slow", "", 0)
+		w.settle()
+		w.slow.takes = 0
+		for i := range 20 {
+			w.pod(fmt.Sprint("native", i), "default-scheduler", "", 0)
+			w.pod(fmt.Sprint("other", i), "slow", "", 0)
+		}
+		w.settle()
+		native := 0
+		for name := range w.bound { // order: counted
+			if strings.HasPrefix(name, "native") {
+				native++
+			}
+		}
+		// The load of a planner is bounded: the one that does not hang has about half of the others.
+		if others := len(w.bound) - native; native != 20 || others < 8 || w.bound["hangs"] != "" {
+			w.Errorf("%d native units and %d others are bound", native, others)
+		}
+		time.Sleep(30 * time.Second)
+		w.settle()
+		w.mustBind(41)
+	})
+}
