@@ -14,7 +14,8 @@ import (
 	"github.com/kumiki-scheduler/kumiki/record"
 )
 
-// errHostedPlanners: planners follow the arbiter's log, in which the objects are not that hosted plugins read.
+// errHostedPlanners: planners follow the arbiter's log, in which the objects are not that hosted plugins read. A file
+// is rejected when it is read (package config).
 var errHostedPlanners = errors.New("instances: mode Shared excludes plugins of kube-scheduler's framework: " +
 	"local planners do not have the API objects that they read; switch one of the two off")
 

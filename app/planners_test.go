@@ -3,16 +3,23 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/host/framework"
 )
 
 // together is an extender that answers no call before a number of calls have been under way at once, and keeps all
@@ -106,5 +113,35 @@ profiles:
 	}
 	if x.most > 4+1 { // the planners, and the loop, which decides what planners give back
 		t.Errorf("%d calls at once, by 4 planners", x.most)
+	}
+}
+
+// TestLocalPlannersWithoutHostedPlugins: with a plugin of kube-scheduler's framework, mode Shared is an error of the
+// file, and of a scheduler whose configuration was not read from one.
+func TestLocalPlannersWithoutHostedPlugins(t *testing.T) {
+	t.Parallel()
+	p, err := Plugins{}.WithFramework(framework.Registration{Name: "Gates", Undeclared: true,
+		Factory: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gates{}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(mode string) []byte {
+		return []byte(fileWith("  plugins: {multiPoint: {enabled: [{name: Gates}]}}\n" +
+			"  pluginConfig: [{name: Kumiki, args: {instances: {mode: " + mode + "}}}]\n"))
+	}
+	if _, err := p.ParseConfig(file("Shared")); err == nil || !strings.Contains(err.Error(),
+		"profiles[0].pluginConfig[0].args.instances: mode Shared is not allowed with plugin Gates") {
+		t.Errorf("the file: %v", err)
+	}
+	c, err := p.ParseConfig(file("Off"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kumiki.Instances = config.Instances{Mode: config.Shared, Local: 2, Lending: config.LendAuto}
+	o := DefaultOptions()
+	o.Config, o.Plugins, o.Rest = c, p, &rest.Config{Host: "localhost:0"}
+	o.Serve.Secure = nil
+	if _, err := NewScheduler(t.Context(), o); !errors.Is(err, errHostedPlanners) {
+		t.Errorf("the scheduler: %v, want %v", err, errHostedPlanners)
 	}
 }

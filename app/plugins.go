@@ -73,7 +73,8 @@ func (p Plugins) WithFramework(regs ...framework.Registration) (Plugins, error) 
 			return Plugins{}, fmt.Errorf("plugin %q of kube-scheduler's framework: %w", r.Name, err)
 		}
 		hosted[r.Name] = r
-		one := config.Custom{Name: r.Name, Points: points, RawArgs: true, Undeclared: r.Undeclared}
+		one := config.Custom{Name: r.Name, Points: points, RawArgs: true, Undeclared: r.Undeclared,
+			Framework: true}
 		if r.CheckArgs != nil {
 			one.CheckArgs = func(raw json.RawMessage) error { return r.CheckArgs(framework.Arguments(raw)) }
 		}

@@ -30,6 +30,8 @@ type Custom struct {
 	CheckArgs func(json.RawMessage) error
 	// Undeclared says that only the plugin, once made, shows which of Points it extends; see Profile.Candidates.
 	Undeclared bool
+	// Framework says that it is written for kube-scheduler's framework.
+	Framework bool
 }
 
 // Catalog is the plugins that a profile can enable: the default plugins and the custom ones of a program, and the

@@ -109,11 +109,37 @@ func (r *report) instances(path string, args *InstancesArgs) Instances {
 }
 
 // checkInstances adds the problems of settings that exclude each other.
-func (r *report) checkInstances(path string, s Settings) {
-	if s.Instances.Mode == Shared && s.Cycle == InSessions {
+func (r *report) checkInstances(path string, c *Resolved) {
+	if c.Kumiki.Instances.Mode != Shared {
+		return
+	}
+	if c.Kumiki.Cycle == InSessions {
 		r.add(path, "mode %s is not allowed with cycle %s: sessions try all units against one snapshot, in one engine",
 			Shared, InSessions)
 	}
+	for i, p := range c.Profiles {
+		if name := r.catalog.framework(p); name != "" {
+			r.add(path, "mode %s is not allowed with plugin %s of kube-scheduler's framework, which profiles[%d] "+
+				"enables: local planners do not have the API objects that it reads", Shared, name, i)
+		}
+	}
+}
+
+// framework returns the first plugin of kube-scheduler's framework that a profile enables, by name; empty for none.
+func (c Catalog) framework(p Profile) string {
+	var names []string
+	for _, enabled := range p.Enabled { // order: sorted below
+		names = append(names, enabled...)
+	}
+	slices.Sort(names)
+	i := slices.IndexFunc(names, func(name string) bool {
+		p, custom := c.find(name)
+		return custom && p.Framework
+	})
+	if i < 0 {
+		return ""
+	}
+	return names[i]
 }
 
 func (s Instances) wire() *InstancesArgs {

@@ -2,7 +2,10 @@
 
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestInstances: how several instances share the cluster.
 func TestInstances(t *testing.T) {
@@ -37,4 +40,29 @@ func TestInstances(t *testing.T) {
 		"- schedulerName: b\n  pluginConfig: [{name: Kumiki, args: {instances: {mode: Off}}}]\n"
 	expect(t, two, "profiles[1].pluginConfig[0].args.instances: must be the same as in "+
 		"profiles[0].pluginConfig[0].args.instances (mode Shared, local 4, lending Auto)")
+}
+
+// Local planners do not have the API objects that plugins of kube-scheduler's framework read. Fault: such a plugin
+// decides at planners, on objects that it does not find.
+func TestInstancesWithPluginsOfTheFramework(t *testing.T) {
+	c, err := NewCatalog(Custom{Name: "Native", Points: []Point{Filter}},
+		Custom{Name: "Hosted", Points: []Point{Filter}, RawArgs: true, Framework: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(mode, plugin string) string {
+		return head + "profiles:\n- schedulerName: a\n  pluginConfig: [{name: Kumiki, args: {instances: {mode: " + mode + "}}}]\n" +
+			"- schedulerName: b\n  plugins: {filter: {enabled: [{name: " + plugin + "}]}}\n"
+	}
+	for _, text := range []string{file("Shared", "Native"), file("Off", "Hosted")} {
+		if _, err := c.Parse([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err = c.Parse([]byte(file("Shared", "Hosted")))
+	want := "profiles[0].pluginConfig[0].args.instances: mode Shared is not allowed with plugin Hosted of kube-scheduler's " +
+		"framework, which profiles[1] enables: "
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }

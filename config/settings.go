@@ -186,7 +186,7 @@ func (r *report) settings(profiles []configv1.KubeSchedulerProfile, out *Resolve
 		out.Profiles[i].Preemption = r.preemption(path+".preemption", args.Preemption)
 		out.Profiles[i].Search = r.search(path, args, out.Profiles[i].PercentageOfNodesToScore)
 	}
-	r.checkInstances(instances.path, out.Kumiki)
+	r.checkInstances(instances.path, out)
 }
 
 // kumikiArgs returns our settings in a profile, and the path where they are.

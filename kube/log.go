@@ -52,7 +52,7 @@ func logDecision(log klog.Logger, d *record.Decision) {
 	case record.SetAside:
 		log.Error(nil, "Pod set aside", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "message", d.Message)
 	default:
-		v.Info("Not placed", "decision", d.Number, "pod", pod, "attempt", d.Attempt, "verdict", d.Verdict,
-			"nodes", d.Nodes, "plugins", d.Plugins, "message", d.Message)
+		v.Info("Not placed", "decision", d.Number, "instance", d.Instance, "pod", pod, "attempt", d.Attempt,
+			"verdict", d.Verdict, "nodes", d.Nodes, "plugins", d.Plugins, "message", d.Message)
 	}
 }

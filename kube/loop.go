@@ -57,7 +57,8 @@ type EffectExecutor interface {
 var _ EffectExecutor = (*effects.Executor)(nil)
 
 // Observer sees every event with its effects, in order, on the loop's goroutine. It must not keep the effects. The
-// recorder of --record is one, the page is another.
+// recorder of --record is one, the page is another. The event is nil for a decision of a local planner, which is not
+// among the effects of the engine; there is no recorder then.
 type Observer func(engine.Event, []engine.Effect)
 
 // Flight is the flight recorder. The loop calls it on its goroutine.

@@ -102,9 +102,14 @@ func (l *Loop) takePlanned(log klog.Logger, now record.Time) {
 		l.step(log, ev, moments{})
 	}
 	for _, m := range p.runner.Take() {
+		if m.Attempt != nil {
+			l.attempted(log, m.Attempt)
+			continue
+		}
 		switch ev := m.Event.(type) {
 		case nil:
 			said := []engine.Effect{m.Effect}
+			l.tally.Planner(m.Effect)
 			logStep(log, said)
 			l.execute(said)
 		case message.Proposed:
@@ -116,6 +121,16 @@ func (l *Loop) takePlanned(log klog.Logger, now record.Time) {
 			l.step(log, ev, moments{})
 		}
 	}
+}
+
+// attempted shows a planner's attempt that placed nothing as one of the loop's.
+func (l *Loop) attempted(log klog.Logger, a *instances.Attempt) {
+	l.tally.Attempted(&a.Decision, a.Took)
+	effects := []engine.Effect{engine.Decided{Decision: a.Decision}}
+	for _, see := range l.cfg.Observers {
+		see(nil, effects)
+	}
+	logStep(log, effects)
 }
 
 // stepProposals gives the engine the proposals that wait, as one batch. The loop must decide: those that fit are bound,

@@ -2,6 +2,8 @@
 
 package record
 
+import "slices"
+
 // Time is a moment in nanoseconds since the Unix epoch. core receives it only from ticks.
 type Time int64
 
@@ -120,7 +122,9 @@ type GangPart struct {
 // Decision is one attempt to place one unit.
 type Decision struct {
 	// Number counts decisions since the start of the engine; it is the key of the random choice among ties.
-	Number   uint64  `json:"number"`
+	Number uint64 `json:"number"`
+	// Instance is the local planner that decided, whose numbers and attempts are its own; empty for the loop.
+	Instance string  `json:"instance,omitempty"`
 	At       Time    `json:"at"`
 	Revision uint64  `json:"revision"` // of the store the decision read
 	Pod      PodRef  `json:"pod"`
@@ -147,4 +151,24 @@ type Decision struct {
 	Message string `json:"message,omitempty"`
 	// Preemption is set if no node fits and a search for victims was made.
 	Preemption *Preemption `json:"preemption,omitempty"`
+}
+
+// Clone copies the parts that the engine may use again in its next Step.
+func (d Decision) Clone() Decision {
+	d.Winner, d.RunnerUp = d.Winner.clone(), d.RunnerUp.clone()
+	d.Plugins = slices.Clone(d.Plugins)
+	d.Reasons = slices.Clone(d.Reasons)
+	for i := range d.Reasons {
+		d.Reasons[i].Examples = slices.Clone(d.Reasons[i].Examples)
+	}
+	return d
+}
+
+func (c *Candidate) clone() *Candidate {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	out.Scores = slices.Clone(c.Scores)
+	return &out
 }

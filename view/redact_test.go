@@ -25,7 +25,7 @@ var harmless = map[string]bool{
 	"Fit.FeasibleExamples": true, "Fit.PreFilter": true, "Reason.Plugin": true, "Reason.Examples": true,
 	"Remedy.Plugin": true, "Remedy.Node": true, "Remedy.Resource": true, "Remedy.Also": true,
 	"WaitsFor.Plugin": true, "WaitsFor.Events": true, "QueueMove.From": true, "QueueMove.To": true,
-	"QueueMove.Event": true, "QueueMove.Hint": true, "Decision.Profile": true, "Decision.Verdict": true,
+	"QueueMove.Event": true, "QueueMove.Hint": true, "Decision.Profile": true, "Decision.Instance": true, "Decision.Verdict": true,
 	"Decision.Path": true, "Decision.Plugins": true, "Candidate.Node": true, "PluginScore.Plugin": true,
 	"GangPart.Source": true, "GangPart.Domains": true, "Preemption.Node": true, "VictimNode.Node": true,
 	"Nomination.Node": true, "GangReport.Source": true, "GangReport.Where": true, "GangReport.Gate": true,

@@ -128,7 +128,7 @@ func (v *View) Moved(m record.QueueMove) {
 
 // Decided records a decision. It copies what it keeps and does not block.
 func (v *View) Decided(d record.Decision) {
-	d = clone(d)
+	d = d.Clone()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	number, fell := v.mu.decisions.add(d)
@@ -155,26 +155,6 @@ func (v *View) evictedLocked(but uint64, uids ...string) *record.Decision {
 	}
 	d := v.mu.decisions.at(newest)
 	return &d
-}
-
-// clone copies the parts of a decision that the engine may use again.
-func clone(d record.Decision) record.Decision {
-	d.Winner, d.RunnerUp = cloneCandidate(d.Winner), cloneCandidate(d.RunnerUp)
-	d.Plugins = slices.Clone(d.Plugins)
-	d.Reasons = slices.Clone(d.Reasons)
-	for i := range d.Reasons {
-		d.Reasons[i].Examples = slices.Clone(d.Reasons[i].Examples)
-	}
-	return d
-}
-
-func cloneCandidate(c *record.Candidate) *record.Candidate {
-	if c == nil {
-		return nil
-	}
-	out := *c
-	out.Scores = slices.Clone(c.Scores)
-	return &out
 }
 
 // Pod reports on a pod, with what the rings know of its past.

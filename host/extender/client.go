@@ -86,8 +86,17 @@ func (c *client) call(ctx context.Context, verb string, question, answer any) er
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("failed %v with extender at URL %v, code %v", verb, url, resp.StatusCode)
 	}
-	return json.NewDecoder(&bounded{resp.Body, maxAnswer(len(body)), url}).Decode(answer)
+	if err := json.NewDecoder(&bounded{resp.Body, maxAnswer(len(body)), url}).Decode(answer); err != nil {
+		return err
+	}
+	// The connection is only used again if the answer was read to its end. What is behind the value, such as a line
+	// end, does not matter.
+	_, _ = io.CopyN(io.Discard, resp.Body, endOfAnswer)
+	return nil
 }
+
+// endOfAnswer is how many bytes are read behind the value of an answer, to find its end.
+const endOfAnswer = 512
 
 // bounded reads up to a number of bytes and fails beyond it.
 type bounded struct {

@@ -82,7 +82,7 @@ func (d *Digester) appendDecision(b []byte, r *record.Decision) []byte {
 		int64(r.Feasible), int64(r.Tied)} {
 		b = number(b, n)
 	}
-	b = fields(b, r.Profile, string(r.Verdict), r.PreFilter, r.Message)
+	b = fields(b, r.Profile, r.Instance, string(r.Verdict), r.PreFilter, r.Message)
 	b = fields(number(b, int64(len(r.Plugins))), r.Plugins...)
 	b = candidate(candidate(b, r.Winner), r.RunnerUp)
 	b = number(b, int64(len(r.Reasons)))

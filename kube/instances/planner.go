@@ -5,6 +5,7 @@ package instances
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,14 @@ import (
 
 // heartbeat is how long a planner sleeps at most.
 const heartbeat = time.Second
+
+// A planner whose session breaks joins anew at once. If it breaks again within calm, it waits for firstPause, then for
+// twice as long each time, up to longestPause: each join costs the loop a snapshot.
+const (
+	calm         = record.Time(5 * time.Minute)
+	firstPause   = record.Time(time.Second)
+	longestPause = record.Time(time.Minute)
+)
 
 // A planner's mail is engine.Event, or one of these.
 type (
@@ -47,6 +56,10 @@ type planner struct {
 	engine *engine.Engine // nil while it is not a member
 	as     message.Welcomed
 	wake   record.Time // 0 for none
+
+	// Of sessions that broke: how many in a row, when the last one did, and when to join again; 0 for not.
+	broken           int
+	brokeAt, rejoins record.Time
 }
 
 func newPlanner(name string, cfg *Config, sessions *sessions, said *mailbox[Message]) *planner {
@@ -59,9 +72,7 @@ func (p *planner) run(ctx context.Context) {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		p.receive(log)
-		if p.engine != nil && p.engine.Ready() {
-			p.step(log, engine.Cycle{})
+		if p.turn(log) {
 			continue
 		}
 		timer.Reset(p.rest())
@@ -73,17 +84,43 @@ func (p *planner) run(ctx context.Context) {
 	}
 }
 
+// turn takes the mail and runs a cycle. It reports whether more can be decided at once. A panic that the engine does
+// not contain ends the session, and with it the engine; the other planners and the loop go on.
+func (p *planner) turn(log klog.Logger) (more bool) {
+	defer func() {
+		if what := recover(); what != nil {
+			more = false
+			p.said.put(Message{Effect: engine.Trouble{Object: p.name, What: "a local planner panicked",
+				Details: fmt.Sprintf("%v\n%s", what, debug.Stack())}})
+			p.leave(log, fmt.Sprint("panic: ", what))
+		}
+	}()
+	p.receive(log)
+	if p.engine == nil || !p.engine.Ready() {
+		return false
+	}
+	p.step(log, engine.Cycle{})
+	return true
+}
+
 // rest is how long to sleep if no mail comes.
 func (p *planner) rest() time.Duration {
-	if p.wake == 0 {
-		return heartbeat
+	rest, now := heartbeat, p.cfg.Now()
+	for _, at := range []record.Time{p.wake, p.rejoins} {
+		if at != 0 {
+			rest = min(rest, max(0, time.Duration(at-now)))
+		}
 	}
-	return min(heartbeat, max(0, time.Duration(p.wake-p.cfg.Now())))
+	return rest
 }
 
 // receive takes the time and the mail.
 func (p *planner) receive(log klog.Logger) {
-	if now := p.cfg.Now(); p.engine != nil {
+	now := p.cfg.Now()
+	if p.rejoins != 0 && p.rejoins <= now {
+		p.join()
+	}
+	if p.engine != nil {
 		if p.wake <= now {
 			p.wake = 0
 		}
@@ -102,15 +139,25 @@ func (p *planner) receive(log klog.Logger) {
 }
 
 func (p *planner) join() {
+	p.rejoins = 0
 	p.said.put(Message{Event: message.Joined{Name: p.name, Weight: shard.DefaultWeight, Session: p.sessions.next()}})
 }
 
-// leave ends the session. The planner joins anew, with a snapshot.
+// leave ends a session that broke. The planner joins anew, with a snapshot.
 func (p *planner) leave(log klog.Logger, why string) {
-	log.Error(nil, "A local planner joins anew", "why", why)
+	now := p.cfg.Now()
+	if now-p.brokeAt > calm {
+		p.broken = 0
+	}
+	pause := record.Time(0)
+	if p.broken > 0 {
+		pause = min(longestPause, firstPause<<(p.broken-1))
+	}
+	log.Error(nil, "A local planner joins anew", "why", why, "after", time.Duration(pause))
 	p.engine = nil
 	p.said.put(Message{Event: message.Left{Name: p.name}})
-	p.join()
+	// Shifts stay small: more than eight times in a row is the longest pause in any case.
+	p.broken, p.brokeAt, p.rejoins = min(p.broken+1, 8), now, max(1, now+pause)
 }
 
 // begin makes the engine that follows the log from a snapshot on. A planner for which that fails stays outside: it
@@ -146,8 +193,10 @@ func (p *planner) step(log klog.Logger, ev engine.Event) {
 		return
 	}
 	var say []Message
-	broken := ""
-	for _, f := range p.engine.Step(ev) {
+	broken, began := "", p.cfg.Now()
+	effects := p.engine.Step(ev)
+	took := time.Duration(p.cfg.Now() - began)
+	for _, f := range effects {
 		switch f := f.(type) {
 		case message.Propose:
 			say = append(say, Message{Event: message.Proposed{List: []shard.Proposal{f.Proposal}}})
@@ -155,6 +204,12 @@ func (p *planner) step(log klog.Logger, ev engine.Event) {
 			say = append(say, Message{Event: message.GivenBack{From: p.as.Ordinal, Session: f.Session, Unit: f.Unit}})
 		case engine.Condition, engine.WriteEvent, engine.GangStatus, engine.Trouble:
 			say = append(say, Message{Effect: f})
+		case engine.Decided:
+			if f.Decision.Verdict != record.Placed {
+				a := Attempt{f.Decision.Clone(), took}
+				a.Instance = p.name
+				say = append(say, Message{Attempt: &a})
+			}
 		case engine.Wake:
 			p.wake = f.At
 		case message.Rejoin:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/message"
@@ -40,12 +41,21 @@ type Runner struct {
 	joinable []byte
 }
 
-// Message is what a planner says. One of the two is set.
+// Message is what a planner says. One of the three is set.
 type Message struct {
 	// Event is for the arbiter's engine: Joined, Left, GivenBack, or Proposed with one proposal.
 	Event engine.Event
 	// Effect is to be carried out as one of the arbiter's: what users see of units that a planner decides, and Trouble.
 	Effect engine.Effect
+	// Attempt is one that placed nothing.
+	Attempt *Attempt
+}
+
+// Attempt is a decision of a planner by which its pod has no node, with the planner as Instance. Others become
+// decisions of the arbiter.
+type Attempt struct {
+	record.Decision
+	Took time.Duration // the Step of the planner's engine
 }
 
 // New returns a runner whose planners have not joined.

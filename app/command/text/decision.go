@@ -13,7 +13,11 @@ import (
 // Decision writes one attempt: rejections by plugin, the best scores, the result.
 func Decision(w io.Writer, d record.Decision) error {
 	p := &page{w: w, wide: true}
-	p.printf("  decision %d: pod %s, attempt %d: %s", d.Number, d.Pod.Key(), d.Attempt, d.Verdict)
+	p.printf("  decision %d", d.Number)
+	if d.Instance != "" {
+		p.printf(" of %s", d.Instance)
+	}
+	p.printf(": pod %s, attempt %d: %s", d.Pod.Key(), d.Attempt, d.Verdict)
 	if d.Nodes > 0 { // an attempt that failed at its bind searched none again
 		p.printf(", %d of %s fit", d.Feasible, count(d.Nodes, "node"))
 		if d.Path != "" {

@@ -261,7 +261,11 @@ func waitRows(r record.PodReport) [][]string {
 		rows = append(rows, []string{"Requests:", Amounts(r.Requests)})
 	}
 	if r.Last != nil && r.Last.Verdict != record.Placed && r.Last.Message != "" {
-		rows = append(rows, []string{"Last try:", Ago(r.Last.At, r.At) + " ago: " + r.Last.Message})
+		by := ""
+		if r.Last.Instance != "" {
+			by = " by " + r.Last.Instance
+		}
+		rows = append(rows, []string{"Last try:", Ago(r.Last.At, r.At) + " ago" + by + ": " + r.Last.Message})
 	}
 	return rows
 }

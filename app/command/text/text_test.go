@@ -366,3 +366,27 @@ func TestPhasesThatRepeatAreOneRow(t *testing.T) {
 		}
 	}
 }
+
+// TestAttemptOfALocalPlanner: the last try of a pod that a local planner has names the planner. Fault: decision 3 is
+// searched for among those of the loop.
+func TestAttemptOfALocalPlanner(t *testing.T) {
+	pod := record.PodRef{Namespace: "default", Name: "p", UID: "u"}
+	last := record.Decision{Number: 3, Instance: "local-2", At: 5 * record.Second, Pod: pod, Attempt: 1,
+		Verdict: record.DoesNotFit, Message: "0/4 nodes are available: 4 no licence."}
+	var why, decision strings.Builder
+	if err := Pod(&why, record.PodReport{At: 8 * record.Second, Pod: pod, Where: record.Gated,
+		Gate: "Instances: instance local-2 decides it", Last: &last}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := Decision(&decision, last); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		why.String():      "Last try:   3s ago by local-2: 0/4 nodes are available: 4 no licence.",
+		decision.String(): "decision 3 of local-2: pod default/p, attempt 1: unschedulable",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nwant %s", text, want)
+		}
+	}
+}
