@@ -34,7 +34,7 @@ type result struct {
 }
 
 // limit is how long one test may take.
-const limit = 4 * time.Minute
+const limit = 10 * time.Minute
 
 func main() {
 	binary := flag.String("binary", "", "compiled tests")
