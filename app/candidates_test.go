@@ -72,3 +72,34 @@ func TestUndeclaredPoints(t *testing.T) {
 		}
 	}
 }
+
+// evicts is a plugin that extends PodGroupPostFilter too, as one does that is made from upstream's DefaultPreemption.
+type evicts struct{ gates }
+
+func (evicts) PodGroupPostFilter(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
+	fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+	return nil, nil
+}
+
+// TestPointsOfPodGroups: where multiPoint enables a plugin at a point of pod groups, it is left out there if the
+// scheduler has none, as nothing would call it; else that point, which is not hosted, is an error.
+func TestPointsOfPodGroups(t *testing.T) {
+	p, err := Plugins{}.WithFramework(framework.Registration{Name: "Gates", Undeclared: true,
+		Factory: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return evicts{}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, groups := range []bool{false, true} {
+		features := config.DefaultFeatures()
+		features.GenericWorkload = groups
+		with := p.With(features)
+		c, err := with.ParseConfig([]byte(fileWith("  plugins: {multiPoint: {enabled: [{name: Gates}]}}\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = with.EngineConfig(c)
+		if (err != nil) != groups || err != nil && !strings.Contains(err.Error(), "podGroupPostFilter") {
+			t.Errorf("pod groups %t: error %v", groups, err)
+		}
+	}
+}

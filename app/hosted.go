@@ -66,7 +66,8 @@ func (b *builder) askedBefore(name string) int {
 	return len(b.out.Remediers)
 }
 
-// settleCandidates makes the candidates of all points, and removes each from the points that it does not extend.
+// settleCandidates makes the candidates of all points, and removes each from the points that it does not extend, and
+// from those where nothing runs without pod groups.
 func (b *builder) settleCandidates() error {
 	defer func() { b.hosted.Configure(b.from) }()
 	if len(b.from.Candidates) == 0 {
@@ -78,7 +79,8 @@ func (b *builder) settleCandidates() error {
 			if _, err := b.plugin(name); err != nil {
 				return err
 			}
-			if !b.hosted.Extends(name, point) {
+			idle := point.OfPodGroups() && !b.features.GenericWorkload
+			if idle || !b.hosted.Extends(name, point) {
 				enabled[point] = slices.DeleteFunc(slices.Clone(enabled[point]), func(other string) bool {
 					return other == name
 				})
@@ -186,7 +188,8 @@ func (s *Scheduler) environment(ctx context.Context, cfg *rest.Config, clients *
 			log.Error(p.Err, "Plugin failed", "plugin", p.Plugin, "extensionPoint", p.Point, "kind", p.Kind)
 			s.counts().PluginFailures.WithLabelValues(p.Plugin, string(p.Point), string(p.Kind)).Inc()
 		},
-		Limits: s.opts.Config.Kumiki.Hosted,
+		Nominate: func(pod record.PodRef, node string) { s.inner.Executor.Patcher.NominateNow(pod, node) },
+		Limits:   s.opts.Config.Kumiki.Hosted,
 	}
 	s.startHosted = func(ctx context.Context) func() {
 		if s.host != nil {

@@ -51,3 +51,24 @@ func TestCandidates(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyName: a plugin of upstream's registry may have an empty name, and a file may enable it then. A file without
+// such a plugin must name what it enables.
+func TestEmptyName(t *testing.T) {
+	unnamed := Custom{Points: Points(), RawArgs: true, Undeclared: true}
+	c, err := NewCatalog(unnamed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(head + `profiles: [{schedulerName: s, plugins: {reserve: {enabled: [{name: ""}]}}}]` + "\n")
+	if r, err := c.Parse(text); err != nil || !r.Profiles[0].Runs(Reserve, "") {
+		t.Errorf("with the plugin: %v", err)
+	}
+	if _, err := (Catalog{}).Parse(text); err == nil || !strings.Contains(err.Error(), "a plugin name is required") {
+		t.Errorf("without the plugin: error %v", err)
+	}
+	unnamed.Undeclared = false
+	if _, err := NewCatalog(unnamed); err == nil {
+		t.Error("a plugin with declared points has no name")
+	}
+}

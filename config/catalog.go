@@ -28,7 +28,8 @@ type Custom struct {
 	RawArgs bool
 	// CheckArgs returns what is wrong with raw arguments, as a decoder of JSON says it; nil checks nothing.
 	CheckArgs func(json.RawMessage) error
-	// Undeclared says that only the plugin, once made, shows which of Points it extends; see Profile.Candidates.
+	// Undeclared says that only the plugin, once made, shows which of Points it extends; see Profile.Candidates. As
+	// with upstream's registry, such a plugin's name may be empty.
 	Undeclared bool
 	// Framework says that it is written for kube-scheduler's framework.
 	Framework bool
@@ -59,7 +60,7 @@ func (c Catalog) check(p Custom) error {
 	_, known := c.describe(p.Name)
 	_, builtin := Catalog{}.describe(p.Name)
 	switch {
-	case p.Name == "" || p.Name == all:
+	case p.Name == "" && !p.Undeclared || p.Name == all:
 		return errors.New("it needs a name")
 	case builtin || p.Name == Kumiki || slices.Contains(removed, p.Name):
 		return errors.New("the name belongs to kumiki or to a plugin of kube-scheduler; use another one")

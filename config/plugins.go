@@ -41,6 +41,11 @@ var points = []Point{
 // Points returns the extension points, in the order of the cycle; those of pod groups are last.
 func Points() []Point { return slices.Clone(points) }
 
+// OfPodGroups reports whether plugins run at a point for native pod groups alone.
+func (at Point) OfPodGroups() bool {
+	return at == PlacementGenerate || at == PlacementScore || at == PodGroupPostFilter
+}
+
 // set returns the plugin set of a point.
 func set(p *configv1.Plugins, at Point) *configv1.PluginSet {
 	switch at {

@@ -90,9 +90,7 @@ func (h evictHost) Withdraw(uid cluster.UID, by, to, node string) {
 	f := h.e.withdrawable(uid)
 	note := fmt.Sprintf("Preempted by %s on node %s (in kube-scheduler memory).", by, node)
 	h.e.writeEvent(f.pod.Ref(), "Normal", "Preempted", "Preempting", note)
-	if f.recalled == "" {
-		f.recalled = fmt.Sprintf("taken back from node %s: %s gets the room", f.node, to)
-	}
+	f.preempted, f.recalled = true, fmt.Sprintf("preempted on its way to node %s: %s gets the room", f.node, to)
 	if f.stage == waiting {
 		h.e.binds.endRecall(f)
 	} // else it comes back with the outcome of its writes

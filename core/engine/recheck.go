@@ -133,12 +133,14 @@ func (b *binds) recall(f *flight) {
 	}
 }
 
-// endRecall ends the way of a recalled flight: all that it holds is given back, and it is tried again at once, for
-// nothing was wrong with it.
+// endRecall ends the way of a recalled flight: all that it holds is given back, and it is tried again; at once, for
+// nothing was wrong with it, unless a preemption took its place, which is an error upstream, with the backoff of one.
 func (b *binds) endRecall(f *flight) {
 	uid := f.pod.UID
 	b.endFlight(f)
-	if p := b.e.pending[uid]; p != nil {
+	if p := b.e.pending[uid]; f.preempted {
+		b.retryAfterError(f, BindDone{Outcome: BindFailed, Message: f.recalled})
+	} else if p != nil {
 		b.tryRecalled(f, p)
 	}
 	b.e.evictions.Returned(uid)

@@ -153,6 +153,7 @@ func (b *binds) proceed(f *flight) {
 	bind := Bind{Pod: f.pod.Ref(), Node: f.node, Decision: f.decision, Gang: f.gang}
 	if foreign := b.e.profiles[f.pod.Spec.SchedulerName].Foreign; foreign != nil {
 		bind.Via = foreign.Binder(f.pod)
+		f.expected = f.expected || bind.Via != "" // plugins' PreBind is called, and the node is nominated before
 	}
 	b.e.emit(bind)
 }

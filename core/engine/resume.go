@@ -52,7 +52,7 @@ func (f *flight) facts() state.Flight {
 	st := state.Flight{
 		Pod: f.pod, Node: f.node, Decision: f.decision, Stage: stageNames[f.stage], Wrote: f.wrote, Again: f.again.At(),
 		Gang: f.gang, Retries: f.retries, Before: slices.Clone(f.before), Expected: f.expected,
-		Cancelled: f.cancelled, Recalled: f.recalled,
+		Cancelled: f.cancelled, Recalled: f.recalled, Preempted: f.preempted,
 	}
 	for _, h := range f.holds {
 		reserved := state.Reserved{By: h.by, Announced: h.announced}
@@ -120,7 +120,7 @@ func (b *binds) restore(st *state.Flight, units []*queue.Unit) error {
 	f := &flight{
 		unit: units[st.Unit], pod: st.Pod, node: st.Node, decision: st.Decision, wrote: st.Wrote, gang: st.Gang,
 		retries: st.Retries, before: slices.Clone(st.Before), expected: st.Expected, cancelled: st.Cancelled,
-		recalled: st.Recalled, stage: stage(at),
+		recalled: st.Recalled, preempted: st.Preempted, stage: stage(at),
 	}
 	for _, r := range st.Reserved {
 		hold, err := prof.resume(r)

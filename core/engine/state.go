@@ -169,7 +169,8 @@ type flight struct {
 	cancelled string // kept
 	// recalled is why the pod does not fit its node any more, though the answer to its writes or its bind is still to
 	// come. A bind that is on its way decides; otherwise the pod is tried again.
-	recalled string // kept
+	recalled  string // kept
+	preempted bool   // kept; recalled for a preemption
 }
 
 // binds are the decided pods whose bind has no outcome yet.

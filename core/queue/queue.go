@@ -242,6 +242,9 @@ func (q *Queue) Update(old, p *cluster.Pod) {
 	if old == nil {
 		old = u.latest(p.UID)
 	}
+	for _, ev := range plugin.PodChanges(old, p) {
+		q.cfg.Meter.Happened(ev)
+	}
 	if u.at != inFlight && q.gangOf(p) != u.Gang {
 		q.leave(u, p.UID, note{event: podUpdate, cause: "the pod says that it is in another gang"})
 		q.Add(p)

@@ -55,6 +55,7 @@ type Flight struct {
 	Before              []string
 	Expected            bool
 	Cancelled, Recalled string
+	Preempted           bool
 }
 
 // Reserved is what one plugin reserved for a pod. Facts is nil if the plugin's reservations have no form as data:

@@ -103,7 +103,8 @@ func (f *flight) bind(ctx context.Context, node string) error {
 	return ErrNative
 }
 
-// preBind calls PreBindPreFlight of all plugins, then PreBind of those that do not skip the pod.
+// preBind calls PreBindPreFlight of all plugins, then PreBind of those that do not skip the pod. If there are any, the
+// node is nominated meanwhile, so that no other pod takes it and others see that the pod has one.
 func (f *flight) preBind(ctx context.Context) error {
 	var acting []*hosted
 	for _, h := range f.p.preBinds {
@@ -119,6 +120,9 @@ func (f *flight) preBind(ctx context.Context) error {
 		default:
 			return fmt.Errorf("running PreBindPreFlight %q: %w", h.name, failure(status))
 		}
+	}
+	if nominate := f.p.host.env.Nominate; nominate != nil && len(acting) > 0 && f.d.record.Nominated != f.node {
+		nominate(f.d.record.Ref(), f.node)
 	}
 	for _, h := range acting {
 		status := h.callOutside(ctx, config.PreBind, f.pod, func(ctx context.Context) *fwk.Status {

@@ -5,6 +5,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/internal/plugintest"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // answersBind is a plugin that answers at PreBind and Bind.
@@ -51,6 +53,41 @@ func TestRejectionsAtTheBind(t *testing.T) {
 			_, err := w.profile.host.Bind(t.Context(), p.Ref(), "a")
 			if got, _ := errors.AsType[message.Rejected](err); err == nil || got != tt.want {
 				t.Errorf("error %v, want rejection %+v", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestNominationBeforePreBind: the node of a pod is nominated before PreBind of a plugin, and not if all skip the pod or
+// the pod shows that node already.
+func TestNominationBeforePreBind(t *testing.T) {
+	for name, tt := range map[string]struct {
+		flight *fwk.Status // of PreBindPreFlight
+		shown  string      // the node that is nominated already
+		want   string
+	}{
+		"acts":            {want: "p to a, PreBind"},
+		"skips":           {flight: fwk.NewStatus(fwk.Skip)},
+		"shown already":   {shown: "a", want: "PreBind"},
+		"shown elsewhere": {shown: "b", want: "p to a, PreBind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls []string
+			pl := &answersBind{binds: binds{scripted: scripted{name: "A"}, flight: tt.flight,
+				preBind: func(context.Context) *fwk.Status { calls = append(calls, "PreBind"); return nil }}}
+			w := newWorld(t, nil, []config.Point{config.PreBind, config.Bind}, pl).nodes("a")
+			w.profile.host.env.Nominate = func(pod record.PodRef, node string) {
+				calls = append(calls, pod.Name+" to "+node)
+			}
+			pod := plugintest.Pod("p")
+			pod.Status.NominatedNodeName = tt.shown
+			p := w.Intake.PendingPod(pod)
+			defer w.reserve(p, "a").Hold.Release(nil, false)
+			if _, err := w.profile.host.Bind(t.Context(), p.Ref(), "a"); err != nil && !errors.Is(err, ErrNative) {
+				t.Fatal(err)
+			}
+			if got := strings.Join(calls, ", "); got != tt.want {
+				t.Errorf("calls %q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -209,4 +210,23 @@ func TestModifiedOutsideOfDecisions(t *testing.T) {
 		t.Error("bound by none")
 	}
 	expect("PreBind", `A preBind: plugin "A" at preBind: it modified the v1.Pod ns/p, which was lent to it`)
+}
+
+// TestUnchangingLister: the lister that upstream's DefaultPreemption reads in PostFilter has the same nodes, and refuses
+// to be changed.
+func TestUnchangingLister(t *testing.T) {
+	w := newWorld(t, nil, []config.Point{config.Filter}, &scripted{name: "A"}).nodes("a", "b")
+	w.place(plugintest.Pod("p"))
+	s := (&handle{w.profile}).MutableSnapshotSharedLister()
+	if _, err := s.NodeInfos().Get("b"); err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{ // order: each is compared
+		"StartMutations": s.StartMutations(), "EndMutations": s.EndMutations(),
+		"AddPod": s.AddPod(nil, "a"), "RemovePod": s.RemovePod(klog.Background(), nil, "a"),
+	} {
+		if !errors.Is(err, ErrAbsent) {
+			t.Errorf("%s: error %v, want ErrAbsent", what, err)
+		}
+	}
 }

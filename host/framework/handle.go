@@ -37,8 +37,19 @@ func absent(method string) error { return fmt.Errorf("%w: %s", ErrAbsent, method
 // SnapshotSharedLister returns the nodes as they are in the decision.
 func (h *handle) SnapshotSharedLister() fwk.SharedLister { return lister{h.p.host} }
 
-// MutableSnapshotSharedLister is nil: only PodGroupPostFilter may use it.
-func (h *handle) MutableSnapshotSharedLister() fwk.MutableSnapshotSharedLister { return nil }
+// MutableSnapshotSharedLister returns the nodes as they are in the decision, too: PostFilter of upstream's
+// DefaultPreemption reads them there. Only PodGroupPostFilter, which is not hosted, may change them.
+func (h *handle) MutableSnapshotSharedLister() fwk.MutableSnapshotSharedLister {
+	return unchanging{lister{h.p.host}}
+}
+
+// unchanging is a lister that refuses changes.
+type unchanging struct{ lister }
+
+func (unchanging) StartMutations() error                        { return absent("StartMutations") }
+func (unchanging) EndMutations() error                          { return absent("EndMutations") }
+func (unchanging) AddPod(fwk.PodInfo, string) error             { return absent("AddPod") }
+func (unchanging) RemovePod(klog.Logger, *v1.Pod, string) error { return absent("RemovePod") }
 
 // IterateOverWaitingPods calls f for each pod of the profile that waits for Permit.
 func (h *handle) IterateOverWaitingPods(f func(fwk.WaitingPod)) {

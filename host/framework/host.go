@@ -24,6 +24,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/message"
 	"github.com/kumiki-scheduler/kumiki/core/place"
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // Env is what a process gives to plugins. All fields may be zero: then plugins have no cluster, as for checks of a
@@ -40,6 +41,9 @@ type Env struct {
 	// Report receives each misbehaviour of a plugin. It is safe for concurrent use.
 	Report func(Problem)
 	Hooks  Hooks
+	// Nominate, if not nil, writes that a pod is about to be bound to a node, before PreBind of plugins is called. It
+	// is safe for concurrent use.
+	Nominate func(record.PodRef, string)
 	// Await, if not nil, returns once the informers of plugins show a pod in this version, or have shown it. It is
 	// called before plugins decide about the pod.
 	Await func(*v1.Pod)

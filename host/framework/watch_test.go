@@ -106,13 +106,14 @@ func (f *slowFilter) Filter(ctx context.Context, _ fwk.CycleState, _ *v1.Pod, _ 
 // binds is a plugin with PreBind and Bind.
 type binds struct {
 	scripted
+	flight  *fwk.Status // of PreBindPreFlight
 	preBind func(context.Context) *fwk.Status
 	bound   bool
 }
 
 func (b *binds) PreBindPreFlight(context.Context, fwk.CycleState, *v1.Pod, string) (*fwk.PreBindPreFlightResult,
 	*fwk.Status) {
-	return nil, nil
+	return nil, b.flight
 }
 
 func (b *binds) PreBind(ctx context.Context, _ fwk.CycleState, _ *v1.Pod, _ string) *fwk.Status {

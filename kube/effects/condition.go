@@ -106,6 +106,41 @@ func (p *Patcher) Nominate(pod record.PodRef, node string) {
 	p.wish(wish{Condition: engine.Condition{Pod: pod}, nominate: node})
 }
 
+// NominateNow writes a nomination before it returns, if that can be done at the first try; else it is a wish.
+func (p *Patcher) NominateNow(pod record.PodRef, node string) {
+	want := wish{Condition: engine.Condition{Pod: pod}, nominate: node}
+	p.mu.Lock()
+	s := p.stateLocked(pod.UID)
+	busy, base := s.active || p.pods.closed, p.baseLocked(pod, s)
+	p.mu.Unlock()
+	if busy {
+		p.wish(want)
+		return
+	}
+	result, next := p.write(want, base)
+	if result == "retry" || result == "reread" {
+		p.wish(want)
+		return
+	}
+	p.metrics.ConditionPatches.WithLabelValues(result).Inc()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if next != nil {
+		s.written = next
+	}
+}
+
+// stateLocked returns the state of a pod.
+func (p *Patcher) stateLocked(uid string) *patchState {
+	s := p.states[uid]
+	if s == nil {
+		p.sweepLocked()
+		s = &patchState{}
+		p.states[uid] = s
+	}
+	return s
+}
+
 // Denominate wishes that there be no nomination, whatever the condition.
 func (p *Patcher) Denominate(pod record.PodRef) {
 	p.wish(wish{Condition: engine.Condition{Pod: pod, ClearNomination: true}})
@@ -117,12 +152,7 @@ func (p *Patcher) wish(c wish) {
 	if p.pods.closed {
 		return
 	}
-	s := p.states[c.Pod.UID]
-	if s == nil {
-		p.sweepLocked()
-		s = &patchState{}
-		p.states[c.Pod.UID] = s
-	}
+	s := p.stateLocked(c.Pod.UID)
 	if was := s.want; was != nil {
 		c.add(*was)
 	}

@@ -301,3 +301,26 @@ func TestANominationComesAndGoesWithEvictions(t *testing.T) {
 		nominated("taken before it was written", "")
 	})
 }
+
+// TestANominationIsThereBeforeItsCallerGoesOn: NominateNow has written when it returns. A condition that comes next
+// takes it back though the watch has not shown it, and what cannot be written at once is written later.
+func TestANominationIsThereBeforeItsCallerGoesOn(t *testing.T) {
+	patchScenario(t, kubetest.PendingPod("p", "u1"), func(t *testing.T, s *patching) {
+		s.frozen = s.newest(kubetest.Ref(s.pod)) // the watch lags
+		s.NominateNow(kubetest.Ref(s.pod), "n1")
+		if p := s.api.Pod("ns/p"); p.Status.NominatedNodeName != "n1" {
+			t.Fatalf("nominated to %q, want n1", p.Status.NominatedNodeName)
+		}
+		s.Set(engine.Condition{Pod: kubetest.Ref(s.pod), Reason: "SchedulerError", Message: "refused", ClearNomination: true})
+		s.expect(t, 2, "refused")
+		if p := s.api.Pod("ns/p"); p.Status.NominatedNodeName != "" {
+			t.Errorf("still nominated to %s", p.Status.NominatedNodeName)
+		}
+		s.api.Before = func(string, string) error { s.api.Before = nil; return errors.New("unavailable") }
+		s.NominateNow(kubetest.Ref(s.pod), "n2")
+		s.settleAll()
+		if p := s.api.Pod("ns/p"); p.Status.NominatedNodeName != "n2" {
+			t.Errorf("nominated to %q after a failed call, want n2", p.Status.NominatedNodeName)
+		}
+	})
+}

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -11,11 +12,13 @@ import (
 	"github.com/kumiki-scheduler/kumiki/core/plugin"
 )
 
-// The changes of a pod that is not bound, as upstream labels them.
+// The changes of a pod, as upstream labels them.
 var (
 	pendingSet   = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Add}
 	pendingReset = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Update}
 	pendingGone  = plugin.Event{Resource: plugin.UnscheduledPod, Action: plugin.Delete}
+	boundSet     = plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Add}
+	boundReset   = plugin.Event{Resource: plugin.AssignedPod, Action: plugin.Update}
 )
 
 // eventHandling measures how long the engine takes for what a watch brought.
@@ -35,6 +38,8 @@ func (h *eventHandling) observe(ev engine.Event, took time.Duration, waited, wai
 	case engine.NodeSet, engine.NodeGone, engine.ObjectSet, engine.ObjectGone:
 	case engine.PodSet:
 		switch {
+		case ev.Pod.NodeName != "" && !slices.Contains(labels, boundSet):
+			h.observeAs(boundReset, took)
 		case ev.Pod.NodeName != "":
 		case waited:
 			h.observeAs(pendingReset, took)

@@ -443,3 +443,22 @@ func BenchmarkMeteredCycle(b *testing.B) {
 		m.flush(c.tally.m, d)
 	}
 }
+
+// TestChangesOfPodsAreCounted: a change of a pod that waits, or that is bound, counts as an update and as what changed.
+func TestChangesOfPodsAreCounted(t *testing.T) {
+	c := newCounting()
+	waits, bound := kubetest.PendingPod("p", "1"), kubetest.BoundPod("q", "2", "n")
+	c.step(c.node("n", "10m"), engine.Synced{}, c.pod(waits), c.pod(bound), engine.Cycle{})
+	waits, bound = waits.DeepCopy(), bound.DeepCopy()
+	waits.ResourceVersion, bound.ResourceVersion = "8", "9"
+	waits.Labels, bound.Labels = map[string]string{"v": "1"}, map[string]string{"v": "1"}
+	c.step(c.pod(waits), c.pod(bound))
+	const handled = "scheduler_event_handling_duration_seconds"
+	c.check(t, "changed",
+		count{1, handled, []string{"event=UnscheduledPodUpdate"}},
+		count{1, handled, []string{"event=UnscheduledPodUpdatePodLabel"}},
+		count{1, handled, []string{"event=AssignedPodAdd"}},
+		count{1, handled, []string{"event=AssignedPodUpdate"}},
+		count{1, handled, []string{"event=AssignedPodUpdatePodLabel"}},
+	)
+}

@@ -53,14 +53,18 @@ func write() error {
 		if err != nil {
 			return err
 		}
-		passed := 0
+		passed, idle := 0, 0
 		for _, r := range results {
-			if r.Ended == "pass" {
+			switch r.Ended {
+			case "pass":
 				passed++
+			case "not run":
+				idle++
 			}
 		}
-		fmt.Fprintf(&b, "\n## %s: %d of %d tests pass\n\n| test | cases | |\n|---|---|---|\n",
-			strings.ReplaceAll(pkg, "-", "/"), passed, len(results))
+		fmt.Fprintf(&b, "\n## %s: %d of %d tests pass%s\n\n| test | cases | |\n|---|---|---|\n",
+			strings.ReplaceAll(pkg, "-", "/"), passed, len(results), map[bool]string{
+				true: fmt.Sprintf(", %d were not run", idle)}[idle > 0])
 		for _, r := range results {
 			at := slices.IndexFunc(known, func(k reason) bool { return k.pkg == pkg && k.test == r.Test })
 			text := r.Ended

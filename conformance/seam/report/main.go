@@ -34,7 +34,7 @@ type result struct {
 }
 
 // limit is how long one test may take.
-const limit = 4 * time.Minute
+const limit = 10 * time.Minute
 
 func main() {
 	binary := flag.String("binary", "", "compiled tests")
@@ -179,16 +179,29 @@ var (
 	problem = regexp.MustCompile(`(?m)^ +(?:\w+_test|util)\.go:\d+: (.*)$`)
 )
 
-// parse reads the output of a test.
+// parse reads the output of a test. A case is not one of another case; names of cases may have slashes.
 func parse(name, out string) result {
 	r := result{Test: name}
 	cases := 0
-	for _, m := range ended.FindAllStringSubmatch(out, -1) {
+	all := ended.FindAllStringSubmatch(out, -1)
+	isCase := map[string]bool{} // name, with that of the test -> true
+	for _, m := range all {
+		isCase[m[2]] = true
+	}
+	inner := func(full string) bool {
+		for at := len(name) + 1; at < len(full); at++ {
+			if full[at] == '/' && isCase[full[:at]] {
+				return true
+			}
+		}
+		return false
+	}
+	for _, m := range all {
 		one, is := strings.CutPrefix(m[2], name+"/")
 		switch {
 		case m[2] == name:
 			r.Ended = strings.ToLower(m[1])
-		case !is || strings.Contains(one, "/"):
+		case !is || inner(m[2]):
 		case m[1] == "FAIL":
 			cases++
 			r.Failed = append(r.Failed, one)

@@ -23,6 +23,8 @@ type settings struct {
 	config   schedulerapi.KubeSchedulerConfiguration
 	timeout  time.Duration // of unschedulable pods
 	absent   []string      // options that have no counterpart
+	// noBackoff is set by options of zero seconds.
+	noBackoff bool
 }
 
 // Option configures a Scheduler.
@@ -76,12 +78,20 @@ func WithFrameworkOutOfTreeRegistry(registry frameworkruntime.Registry) Option {
 
 // WithPodInitialBackoffSeconds sets the first backoff.
 func WithPodInitialBackoffSeconds(seconds int64) Option {
-	return func(s *settings) { s.config.PodInitialBackoffSeconds = seconds }
+	return func(s *settings) {
+		if s.noBackoff = seconds == 0; !s.noBackoff {
+			s.config.PodInitialBackoffSeconds = seconds
+		}
+	}
 }
 
 // WithPodMaxBackoffSeconds sets the longest backoff.
 func WithPodMaxBackoffSeconds(seconds int64) Option {
-	return func(s *settings) { s.config.PodMaxBackoffSeconds = seconds }
+	return func(s *settings) {
+		if s.noBackoff = seconds == 0; !s.noBackoff {
+			s.config.PodMaxBackoffSeconds = seconds
+		}
+	}
 }
 
 // WithPodMaxInUnschedulablePodsDuration sets how long a rejected pod waits for an event.

@@ -49,12 +49,19 @@ func object(p *cluster.Pod) *v1.Pod {
 
 // pods lists the pods of sub-queues, each in the queue's order.
 func (q *queue) pods(of ...record.SubQueue) []*v1.Pod {
+	return q.podsIf(func(engine.View, *cluster.Pod) bool { return true }, of...)
+}
+
+// podsIf lists those pods of sub-queues for which fits holds.
+func (q *queue) podsIf(fits func(engine.View, *cluster.Pod) bool, of ...record.SubQueue) []*v1.Pod {
 	out := []*v1.Pod{}
 	q.s.ask(func(v engine.View) {
 		for _, sub := range of {
 			v.Queue().Each(sub, func(u *kumikiqueue.Unit) {
 				for _, p := range u.Members {
-					out = append(out, object(p))
+					if fits(v, p) {
+						out = append(out, object(p))
+					}
 				}
 			})
 		}
@@ -69,7 +76,18 @@ func (q *queue) PodsInActiveQ() []*v1.Pod { return q.pods(record.Active) }
 func (q *queue) PodsInBackoffQ() []*v1.Pod { return q.pods(record.Backoff) }
 
 // UnschedulablePods returns the rejected pods and the gated ones.
-func (q *queue) UnschedulablePods() []*v1.Pod { return q.pods(record.Unschedulable, record.Gated) }
+func (q *queue) UnschedulablePods() []*v1.Pod {
+	return q.podsIf(func(v engine.View, p *cluster.Pod) bool { return !incomplete(v, p) }, record.Unschedulable,
+		record.Gated)
+}
+
+// IncompletePodGroupPodsPods returns the gated pods whose group has no object.
+func (q *queue) IncompletePodGroupPodsPods() []*v1.Pod { return q.podsIf(incomplete, record.Gated) }
+
+// incomplete reports whether a pod is in a native group that has no object.
+func incomplete(v engine.View, p *cluster.Pod) bool {
+	return p.Gang != nil && p.Gang.Key.Source == cluster.GangOfGroup && v.Snapshot().GangObject(p.Gang.Key) == nil
+}
 
 // InFlightPods returns the pods that are being scheduled.
 func (q *queue) InFlightPods() []*v1.Pod { return q.pods(record.InFlight) }
@@ -78,6 +96,12 @@ func (q *queue) InFlightPods() []*v1.Pod { return q.pods(record.InFlight) }
 func (q *queue) PendingPods() ([]*v1.Pod, string) {
 	all := q.pods(record.Active, record.Backoff, record.Unschedulable, record.Gated)
 	return all, fmt.Sprintf("%d pods wait", len(all))
+}
+
+// Activate makes pods be tried at once, as a plugin of the test can, and waits until the scheduler knows that.
+func (q *queue) Activate(logger klog.Logger, pods map[string]*v1.Pod) {
+	q.s.handle.Load().(fwk.Handle).Activate(logger, pods)
+	q.s.ask(func(engine.View) {})
 }
 
 // GetPod returns a pod that waits.
@@ -101,6 +125,7 @@ func entry(u *kumikiqueue.Unit, p *cluster.Pod) *framework.QueuedPodInfo {
 	pod, _ := framework.NewPodInfo(object(p)) // terms that cannot be read leave the rest
 	return &framework.QueuedPodInfo{PodInfo: pod, QueueingParams: framework.QueueingParams{
 		Attempts: u.Attempts, UnschedulablePlugins: sets.New(u.Plugins...), Timestamp: time.Unix(0, int64(u.Since)),
+		PendingPlugins: sets.New(u.Pending...), GatingPlugin: u.Gate,
 	}}
 }
 
@@ -125,6 +150,7 @@ func (q *queue) next(klog.Logger) (framework.QueuedEntityInfo, error) {
 				if uid := string(u.Members[0].UID); info == nil && !q.taken[uid] {
 					q.taken[uid] = true
 					info = entry(u, u.Members[0])
+					info.Attempts++ // upstream counts it when it is taken
 				}
 			})
 		})

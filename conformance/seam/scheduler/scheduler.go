@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -32,6 +33,7 @@ import (
 	"github.com/kumiki-scheduler/kumiki/kube/metrics"
 	"github.com/kumiki-scheduler/kumiki/kube/serve"
 	kubescheduler "github.com/kumiki-scheduler/kumiki/kubescheduler/app"
+	"github.com/kumiki-scheduler/kumiki/record"
 )
 
 // ErrNoNodesAvailable is upstream's error of a cluster without nodes.
@@ -58,18 +60,26 @@ type Scheduler struct {
 	Cache           internalcache.Cache
 	Extenders       []fwk.Extender
 	NextEntity      func(logger klog.Logger) (framework.QueuedEntityInfo, error)
-	FailureHandler  FailureHandlerFn // absent
-	SchedulePod     schedulePod      // absent
+	FailureHandler  FailureHandlerFn // does nothing: the pod that SchedulePod did not place is in the queue again
+	SchedulePod     schedulePod      // decides once and acts on the decision, where upstream's only decides
 	StopEverything  <-chan struct{}
 	SchedulingQueue internalqueue.SchedulingQueue
 	APIDispatcher   *apidispatcher.APIDispatcher // nil, as with the gate SchedulerAsyncAPICalls off
-	Profiles        profile.Map                  // empty
+	Profiles        profile.Map                  // a nil framework for each profile
 
 	ctx   context.Context
 	inner *app.Scheduler
 	begin sync.Once
 	ended chan struct{} // closed when inner has ended
-	once  atomic.Pointer[chan struct{}]
+	once  atomic.Pointer[turn]
+	// handle is the Handle of a plugin of the test; there is none without such a plugin.
+	handle atomic.Value
+}
+
+// turn is one decision that ScheduleOne waits for.
+type turn struct {
+	done    chan struct{} // closed when it was made
+	decided []record.Decision
 }
 
 // New returns a scheduler that follows the cluster from WaitForHandlersSync on, and schedules while it runs.
@@ -86,7 +96,8 @@ func New(ctx context.Context, _ clientset.Interface, _ informers.SharedInformerF
 		return nil, fmt.Errorf("%w: %v", errAbsent, set.absent)
 	}
 	upstreammetrics.Register() // plugins count in them
-	plugins, err := pluginsOf(set)
+	s := &Scheduler{ctx: ctx, StopEverything: ctx.Done(), ended: make(chan struct{}), Profiles: profile.Map{}}
+	plugins, err := s.plugins(set)
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +109,18 @@ func New(ctx context.Context, _ clientset.Interface, _ informers.SharedInformerF
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, text)
 	}
-	s := &Scheduler{ctx: ctx, StopEverything: ctx.Done(), ended: make(chan struct{}), Profiles: profile.Map{}}
+	if set.noBackoff { // which an option may ask for, and a file may not
+		resolved.PodInitialBackoff, resolved.PodMaxBackoff = 0, 0
+	}
+	for i := range resolved.Profiles {
+		s.Profiles[resolved.Profiles[i].SchedulerName] = nil
+	}
 	options := app.DefaultOptions()
 	options.Config, options.Plugins, options.Rest, options.Serve = resolved, plugins, set.rest, serve.Options{}
 	options.UnschedulableTimeout, options.AuditPeriod = set.timeout, 0
-	options.Metrics = metrics.New(compbasemetrics.NewKubeRegistry())
+	registry := compbasemetrics.NewKubeRegistry()
+	options.Metrics = metrics.New(registry)
+	showEvents(registry)
 	options.Observers = []kube.Observer{s.observe}
 	if s.inner, err = app.NewScheduler(ctx, options); err != nil {
 		return nil, err
@@ -110,18 +128,40 @@ func New(ctx context.Context, _ clientset.Interface, _ informers.SharedInformerF
 	s.inner.Hold(true)
 	q := &queue{s: s, taken: map[string]bool{}}
 	s.SchedulingQueue, s.NextEntity, s.Cache = q, q.next, &nodes{s: s}
-	s.SchedulePod = func(context.Context, framework.Framework, fwk.CycleState, *framework.QueuedPodInfo) (
+	s.SchedulePod = func(ctx context.Context, _ framework.Framework, _ fwk.CycleState, info *framework.QueuedPodInfo) (
 		ScheduleResult, error) {
-		return ScheduleResult{}, errAbsent
+		delete(q.taken, string(info.Pod.UID))
+		return s.schedulePod(ctx, info)
+	}
+	s.FailureHandler = func(context.Context, framework.Framework, *framework.QueuedPodInfo, *fwk.Status,
+		*fwk.NominatingInfo, time.Time) {
 	}
 	return s, nil
 }
 
-// pluginsOf returns the plugins of profiles, under the feature gates of the process.
-func pluginsOf(set *settings) (app.Plugins, error) {
+// schedulePod lets the scheduler decide once, which must be about the pod.
+func (s *Scheduler) schedulePod(ctx context.Context, info *framework.QueuedPodInfo) (ScheduleResult, error) {
+	for _, d := range s.one(ctx) {
+		switch {
+		case d.Pod.UID != string(info.Pod.UID):
+		case d.Verdict == record.Placed:
+			return ScheduleResult{SuggestedHost: d.Winner.Node, EvaluatedNodes: d.Nodes, FeasibleNodes: d.Feasible}, nil
+		default:
+			return ScheduleResult{}, errors.New(d.Message)
+		}
+	}
+	return ScheduleResult{}, fmt.Errorf("pod %s/%s was not the next one", info.Pod.Namespace, info.Pod.Name)
+}
+
+// plugins returns the plugins of profiles, under the feature gates of the process.
+func (s *Scheduler) plugins(set *settings) (app.Plugins, error) {
 	var options []kubescheduler.Option
 	for name, factory := range set.registry {
-		options = append(options, kubescheduler.WithPlugin(name, factory))
+		options = append(options, kubescheduler.WithPlugin(name,
+			func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+				s.handle.CompareAndSwap(nil, h)
+				return factory(ctx, args, h)
+			}))
 	}
 	regs, err := kubescheduler.Registrations(options...)
 	if err != nil {
@@ -195,27 +235,39 @@ func (s *Scheduler) Run(ctx context.Context) {
 }
 
 // ScheduleOne lets the scheduler decide once, and waits for that.
-func (s *Scheduler) ScheduleOne(ctx context.Context) {
+func (s *Scheduler) ScheduleOne(ctx context.Context) { s.one(ctx) }
+
+// one lets the scheduler decide once, and returns what it decided, nothing if it ends before.
+func (s *Scheduler) one(ctx context.Context) []record.Decision {
 	s.start()
-	done := make(chan struct{})
-	s.once.Store(&done)
+	t := &turn{done: make(chan struct{})}
+	s.once.Store(t)
 	s.inner.Hold(false)
 	select {
-	case <-done:
+	case <-t.done:
+		return t.decided
 	case <-ctx.Done():
 	case <-s.ended:
 	}
+	return nil
 }
 
 // observe ends ScheduleOne after a decision. It runs on the goroutine of the loop, which looks at Hold before the next.
-func (s *Scheduler) observe(ev engine.Event, _ []engine.Effect) {
+func (s *Scheduler) observe(ev engine.Event, effects []engine.Effect) {
 	if _, decides := ev.(engine.Cycle); !decides {
 		return
 	}
-	if done := s.once.Swap(nil); done != nil {
-		s.inner.Hold(true)
-		close(*done)
+	t := s.once.Swap(nil)
+	if t == nil {
+		return
 	}
+	for _, effect := range effects {
+		if d, is := effect.(engine.Decided); is {
+			t.decided = append(t.decided, d.Decision)
+		}
+	}
+	s.inner.Hold(true)
+	close(t.done)
 }
 
 // ask reads the engine.
