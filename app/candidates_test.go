@@ -78,22 +78,6 @@ type ofGroups struct{}
 
 func (ofGroups) Name() string { return "OfGroups" }
 
-type generates struct{ ofGroups }
-
-func (generates) GeneratePlacements(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
-	*fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
-	return nil, nil
-}
-
-type scores struct{ ofGroups }
-
-func (scores) ScorePlacement(context.Context, fwk.PlacementCycleState, fwk.PodGroupInfo,
-	*fwk.PodGroupAssignments) (int64, *fwk.Status) {
-	return 0, nil
-}
-
-func (scores) PlacementScoreExtensions() fwk.PlacementScoreExtensions { return nil }
-
 type helps struct{ ofGroups }
 
 func (helps) PodGroupPostFilter(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
@@ -108,8 +92,6 @@ func TestAbsentPoints(t *testing.T) {
 		pl fwk.Plugin
 		at config.Point
 	}{
-		{generates{}, config.PlacementGenerate},
-		{scores{}, config.PlacementScore},
 		{helps{}, config.PodGroupPostFilter},
 	} {
 		p, err := Plugins{}.WithFramework(framework.Registration{Name: "OfGroups", Type: c.pl,

@@ -12,12 +12,12 @@ import (
 
 // candidates is the search among the sets of nodes that plugins propose.
 type candidates struct {
-	sr    *search
-	list  []plugin.Candidate
-	round plugin.CandidateSearch
-	first string // the status of the first candidate that holds too few members
-	tries []plugin.CandidatePlacement
-	found []held // by try
+	sr      *search
+	list    []plugin.Candidate
+	follows plugin.CandidateSearch
+	first   string // the status of the first candidate that holds too few members
+	tries   []plugin.CandidatePlacement
+	found   []held // by try
 }
 
 // held is a try that placed enough members.
@@ -48,9 +48,8 @@ func (sr *search) inCandidates() (v Verdict, ok bool) {
 		return 0, false
 	}
 	sr.need.Topology = nil
-	c := candidates{sr: sr, list: got.List, round: got.Search}
+	c := candidates{sr: sr, list: got.List, follows: got.Search}
 	kept, r := c.search()
-	c.round.Leave(kept)
 	if r == found {
 		sr.domains = []string{c.list[kept].Name}
 		return Placed, true
@@ -62,37 +61,47 @@ func (sr *search) inCandidates() (v Verdict, ok bool) {
 	return v, true
 }
 
-// search returns the candidate in which the gang is placed, -1 if it is in none.
+// search places the gang. kept is the candidate that contains it.
 func (c *candidates) search() (kept int, r result) {
+	r = c.try()
+	best, err := 0, error(nil)
+	if r == found {
+		best, err = c.best()
+	}
+	if r != found || err != nil {
+		c.follows.Leave(-1)
+	} else {
+		kept = c.tries[best].Candidate
+		c.follows.Leave(kept) // plugins reserve for what is kept
+		err = c.placeAgain(best)
+	}
+	if err != nil {
+		c.sr.err, r = err, broken
+	}
+	return kept, r
+}
+
+// try searches the candidates. What it finds is in tries, and not in place.
+func (c *candidates) try() result {
 	sr := c.sr
 	for i := range c.list {
 		if sr.err = c.list[i].Err; sr.err == nil {
 			c.onePass(i)
 		}
 		if sr.err != nil {
-			return -1, broken
+			return broken
 		}
 	}
-	if len(c.tries) == 0 {
-		sr.sort()
-		if r = c.thoroughly(); r == broken || len(c.tries) == 0 {
-			return -1, r
-		}
+	if len(c.tries) > 0 {
+		return found
 	}
-	best, err := c.best()
-	if err == nil {
-		err = c.placeAgain(best)
-	}
-	if err != nil {
-		sr.err = err
-		return -1, broken
-	}
-	return c.tries[best].Candidate, found
+	sr.sort()
+	return c.thoroughly()
 }
 
 // onePass makes one pass in a candidate, in the unit's order.
 func (c *candidates) onePass(i int) {
-	c.round.Enter(i)
+	c.follows.Enter(i)
 	switch {
 	case c.sr.pass(nil, c.list[i].Rows, byScore):
 		c.keep(i)
@@ -106,15 +115,16 @@ func (c *candidates) thoroughly() result {
 	sr, r, budget := c.sr, none, c.sr.limit
 	for i := range c.list {
 		sr.limit = sr.tried + (budget-sr.tried)/(len(c.list)-i)
-		c.round.Enter(i)
+		c.follows.Enter(i)
 		got := sr.solve(c.list[i].Rows)
 		sr.limit = budget
-		switch got {
-		case found:
-			c.keep(i)
-		case broken:
+		switch {
+		case got == broken:
 			return broken
-		case unknown:
+		case got == found:
+			c.keep(i)
+			r = found
+		case got == unknown && r == none:
 			r = unknown
 		}
 	}
@@ -139,7 +149,7 @@ func (c *candidates) best() (int, error) {
 	if len(c.tries) == 1 {
 		return 0, nil
 	}
-	totals, err := c.round.Totals(c.sr.g.state(), c.tries)
+	totals, err := c.follows.Totals(c.sr.g.state(), c.tries)
 	if err != nil {
 		return 0, err
 	}

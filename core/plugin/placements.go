@@ -36,7 +36,7 @@ type CandidateSearch interface {
 	Enter(candidate int)
 	// Totals returns a total for each of the tries, at least two, of which none is in place.
 	Totals(s cluster.Snapshot, tries []CandidatePlacement) ([]int64, error)
-	// Leave ends the search. kept is the candidate in which members stay, -1 for none.
+	// Leave ends the search. kept is the candidate in which the members are placed again, as they were, -1 for none.
 	Leave(kept int)
 }
 
