@@ -242,8 +242,8 @@ func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]str
 	}
 }
 
-// weights takes a plugin's weight from the set of the point, then from multiPoint; 0 or none is 1. Weights have 32 bits in
-// the file, so total scores of 64 bits cannot overflow.
+// weights takes a plugin's weight from the set of the point, then from multiPoint; 0 or none is 1. Weights have 32
+// bits in the file, so total scores of 64 bits cannot overflow.
 func weights(enabled []string, score, multi []configv1.Plugin) map[string]int64 {
 	sources := slices.Concat(score, multi)
 	out := map[string]int64{} // plugin -> weight

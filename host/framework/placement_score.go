@@ -50,15 +50,16 @@ func (c *candidateSearch) Totals(s cluster.Snapshot, tries []plugin.CandidatePla
 		for _, h := range c.p.placementScores {
 			score, status := c.score(h, c.cycles[try.Candidate], assignments[i])
 			if !status.IsSuccess() {
-				return nil, fmt.Errorf("running PlacementScore plugins: plugin %q failed with: %w", h.name, failure(status))
+				return nil, fmt.Errorf("running PlacementScore plugins: plugin %q failed with: %w", h.name,
+					failure(status))
 			}
 			lists[h][i] = fwk.PlacementScore{Placement: assignments[i].Placement, Score: score}
 		}
 	}
 	for _, h := range c.p.placementScores {
 		if status := c.normalize(h, lists[h]); !status.IsSuccess() {
-			return nil, fmt.Errorf("running NormalizePlacementScore on PlacementScore plugins: plugin %q failed with: %w",
-				h.name, failure(status))
+			return nil, fmt.Errorf("running NormalizePlacementScore on PlacementScore plugins: plugin %q failed "+
+				"with: %w", h.name, failure(status))
 		}
 	}
 	totals := c.native(s, assignments)
