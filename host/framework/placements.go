@@ -51,6 +51,7 @@ func (g placements) Generate(s cluster.Snapshot, members []*cluster.Pod) plugin.
 		return plugin.Candidates{}
 	}
 	host := g.p.host
+	g.p.candidates = nil // of a search that panicked
 	host.infos.follow(s)
 	group, err := newPodGroupInfo(gang, members)
 	if err != nil {
