@@ -103,3 +103,42 @@ func TestPointsOfPodGroups(t *testing.T) {
 		}
 	}
 }
+
+// ofGroups is a plugin of kube-scheduler's framework that extends one of the points for pod groups.
+type ofGroups struct{}
+
+func (ofGroups) Name() string { return "OfGroups" }
+
+type helps struct{ ofGroups }
+
+func (helps) PodGroupPostFilter(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
+	fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+	return nil, nil
+}
+
+// TestAbsentPoints: a profile that enables a plugin at a point that is absent is rejected. The error names the plugin
+// and the point, and says how to disable the plugin there.
+func TestAbsentPoints(t *testing.T) {
+	for _, c := range []struct {
+		pl fwk.Plugin
+		at config.Point
+	}{
+		{helps{}, config.PodGroupPostFilter},
+	} {
+		p, err := Plugins{}.WithFramework(framework.Registration{Name: "OfGroups", Type: c.pl,
+			Factory: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return c.pl, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []config.Point{"multiPoint", c.at} {
+			file, err := p.ParseConfig([]byte(fileWith("  plugins: {" + string(at) + ": {enabled: [{name: OfGroups}]}}\n")))
+			if err == nil {
+				_, err = p.EngineConfig(file)
+			}
+			want := "plugins: {" + string(c.at) + ": {disabled: [{name: OfGroups}]}}"
+			if err == nil || !strings.Contains(err.Error(), `plugin "OfGroups"`) || !strings.Contains(err.Error(), want) {
+				t.Errorf("enabled at %s: error %v, want %q", at, err, want)
+			}
+		}
+	}
+}

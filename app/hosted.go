@@ -126,6 +126,7 @@ func (b *builder) finishHosted() {
 	if r := b.hosted.Reserver(); r != nil {
 		b.out.Reservers = append(b.out.Reservers, r)
 	}
+	b.out.Placements = b.hosted.Placements()
 	b.out.Foreign = b.hosted.Foreign(nil)
 	b.tapHosted()
 }

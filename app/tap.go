@@ -23,6 +23,7 @@ type tap interface {
 	Host() *answers.Host
 	Plugin(of answers.Source, live answers.Plugin) answers.Plugin
 	Reserver(profile string, live plugin.Deferrer) plugin.Deferrer
+	Placements(profile string, live plugin.Placements) plugin.Placements
 }
 
 var (
@@ -107,6 +108,9 @@ func (b *builder) tapHosted() {
 		if live, is := r.(plugin.Deferrer); is && r.Name() == framework.ReserverName {
 			out.Reservers[i] = b.tap.Reserver(b.from.SchedulerName, live)
 		}
+	}
+	if out.Placements != nil {
+		out.Placements = b.tap.Placements(b.from.SchedulerName, out.Placements)
 	}
 	if b.less != nil {
 		if pl := tapped[b.less.Name()]; pl != nil {

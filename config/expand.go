@@ -13,8 +13,9 @@ import (
 // all disables every plugin of a point.
 const all = "*"
 
-// plugins expands the plugin sets of a profile: the plugins at each point, and their weights.
-func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]string, map[string]int64) {
+// plugins expands the plugin sets of a profile: the plugins at each point, and their weights where plugins score.
+func (r *report) plugins(path string, custom *configv1.Plugins) (enabled map[Point][]string, scores,
+	placementScores map[string]int64) {
 	if custom == nil {
 		custom = &configv1.Plugins{}
 	}
@@ -23,17 +24,18 @@ func (r *report) plugins(path string, custom *configv1.Plugins) (map[Point][]str
 		r.checkSet(path+"."+string(at), at, set(custom, at))
 	}
 	if len(r.problems) > before {
-		return nil, nil
+		return nil, nil, nil
 	}
 	multi := r.catalog.Features().mergeDefaults(custom.MultiPoint)
-	enabled := map[Point][]string{}
+	enabled = map[Point][]string{}
 	for _, at := range points {
 		if names := r.catalog.expand(at, multi, set(custom, at)); len(names) > 0 {
 			enabled[at] = names
 		}
 	}
 	r.checkEnabled(path, enabled, r.catalog.candidates(enabled, custom))
-	return enabled, weights(enabled, custom.Score.Enabled, multi)
+	return enabled, weights(enabled[Score], custom.Score.Enabled, multi),
+		weights(enabled[PlacementScore], custom.PlacementScore.Enabled, multi)
 }
 
 // checkSet checks the names and weights of one set.
@@ -240,12 +242,12 @@ func (r *report) checkReserve(path string, d descriptor, enabled map[Point][]str
 	}
 }
 
-// weights takes a plugin's weight from the score set, then from multiPoint; 0 or none is 1. Weights have 32 bits in
-// the file, so total scores of 64 bits cannot overflow.
-func weights(enabled map[Point][]string, score, multi []configv1.Plugin) map[string]int64 {
+// weights takes a plugin's weight from the set of the point, then from multiPoint; 0 or none is 1. Weights have 32
+// bits in the file, so total scores of 64 bits cannot overflow.
+func weights(enabled []string, score, multi []configv1.Plugin) map[string]int64 {
 	sources := slices.Concat(score, multi)
 	out := map[string]int64{} // plugin -> weight
-	for _, name := range enabled[Score] {
+	for _, name := range enabled {
 		var weight int64
 		for _, p := range sources {
 			if p.Name == name {

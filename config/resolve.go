@@ -193,7 +193,7 @@ func (r *report) profile(path string, wire *configv1.KubeSchedulerConfiguration,
 	} else {
 		out.PercentageOfNodesToScore = orDefault(wire.PercentageOfNodesToScore, 0)
 	}
-	out.Enabled, out.Weights = r.plugins(path+".plugins", p.Plugins)
+	out.Enabled, out.Weights, out.PlacementWeights = r.plugins(path+".plugins", p.Plugins)
 	out.Candidates = r.catalog.candidates(out.Enabled, p.Plugins)
 	out.Args = r.args(path+".pluginConfig", p.PluginConfig)
 	out.Args.Custom = r.customArgs(path+".pluginConfig", p.PluginConfig, out.Enabled)

@@ -64,7 +64,9 @@ type Profile struct {
 	Candidates map[Point][]string // point -> plugin names
 	// Weights are the weights of the plugins at Score, all above 0.
 	Weights map[string]int64 // plugin -> weight
-	Args    Args
+	// PlacementWeights are those at PlacementScore.
+	PlacementWeights map[string]int64 // plugin -> weight
+	Args             Args
 	// PercentageOfNodesToScore is the value in the file, for this profile or for all; 0 if there is none.
 	PercentageOfNodesToScore int32
 	Search                   Search

@@ -84,6 +84,9 @@ func (c Resolved) wireProfile(p Profile) (configv1.KubeSchedulerProfile, error) 
 				weight := int32(p.Weights[name])
 				entry.Weight = &weight
 			}
+			if weight := int32(p.PlacementWeights[name]); at == PlacementScore && weight > 1 {
+				entry.Weight = &weight
+			}
 			s := set(plugins, at)
 			s.Enabled = append(s.Enabled, entry)
 		}

@@ -42,8 +42,9 @@ const updateVariable = "KUMIKI_UPDATE_SCENARIOS"
 //	node NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [taint=KEY=VALUE:EFFECT]
 //	node-gone NAME
 //	pod NAME [RESOURCE=AMOUNT] [label.KEY=VALUE] [note.KEY=VALUE] [select.KEY=VALUE] [priority=N] [scheduler=NAME]
-//	    [on=NODE]
+//	    [on=NODE] [group=NAME]
 //	pod-gone NAME
+//	group NAME [MINCOUNT [TOPOLOGYKEY]]
 //	object KIND [NAMESPACE/]NAME [YAML]
 //	object-gone KIND [NAMESPACE/]NAME
 //	other RESOURCE added|updated|deleted [NAMESPACE/]NAME [YAML]
@@ -175,6 +176,10 @@ func (s *scenario) command(verb string, args []string) error {
 		s.set(p)
 	case "pod-gone":
 		s.step(engine.PodGone{Pod: record.PodRef{Namespace: metav1.NamespaceDefault, Name: args[0], UID: args[0]}})
+	case "group":
+		if err := s.group(args); err != nil {
+			return err
+		}
 	case "object", "object-gone":
 		if err := s.object(verb, args); err != nil {
 			return err
@@ -265,6 +270,25 @@ func (s *scenario) object(verb string, args []string) error {
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
 	s.step(engine.ObjectSet{Object: intake.Trim(obj)})
+	return nil
+}
+
+// group executes a line about a native pod group, which is basic without a count.
+func (s *scenario) group(args []string) error {
+	key := cluster.GangKey{Source: cluster.GangOfGroup, Namespace: metav1.NamespaceDefault, Name: args[0]}
+	gang := &cluster.Gang{Key: key, Basic: len(args) == 1}
+	gang.Namespace, gang.Name, gang.UID = key.Namespace, key.Object().Name, types.UID(args[0])
+	if len(args) > 1 {
+		count, err := strconv.Atoi(args[1])
+		if err != nil {
+			return fmt.Errorf("group %s: %q is no number of pods", args[0], args[1])
+		}
+		gang.MinCount = count
+	}
+	if len(args) > 2 {
+		gang.Topology = []cluster.GangTopology{{Key: args[2], Required: true}}
+	}
+	s.step(engine.ObjectSet{Object: gang})
 	return nil
 }
 
@@ -369,6 +393,8 @@ func pod(args []string) (*v1.Pod, error) {
 				p.Spec.NodeSelector = map[string]string{}
 			}
 			p.Spec.NodeSelector[selected] = value
+		case key == "group":
+			p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &value}
 		case key == "on":
 			p.Spec.NodeName = value
 		case key == "scheduler":

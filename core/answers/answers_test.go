@@ -207,6 +207,53 @@ func (a *answering) ReserveLater(*cluster.Pod, cluster.NodeIdx) plugin.Deferred 
 	return answeringHold{a}
 }
 
+func (a *answering) Generate(cluster.Snapshot, []*cluster.Pod) (got plugin.Candidates) {
+	switch a.draw(5) {
+	case 0:
+		got.Err = errors.New(a.text())
+	case 1:
+		got.By, got.Rejected = a.text(), a.text()
+	case 2:
+	default:
+		got.Search = a
+		for range 1 + a.draw(3) {
+			got.List = append(got.List, a.candidate())
+		}
+	}
+	return got
+}
+
+func (a *answering) candidate() plugin.Candidate {
+	c := plugin.Candidate{Name: a.text()}
+	switch a.draw(4) {
+	case 0:
+		c.Err = errors.New(a.text())
+	case 1: // all nodes
+	default:
+		c.Rows = []cluster.NodeIdx{}
+		for row := range cluster.NodeIdx(rowsAsked) {
+			if a.draw(2) == 0 {
+				c.Rows = append(c.Rows, row)
+			}
+		}
+	}
+	return c
+}
+
+func (*answering) Enter(int) {}
+func (*answering) Leave(int) {}
+
+func (a *answering) Totals(_ cluster.Snapshot, tries []plugin.CandidatePlacement) ([]int64, error) {
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	totals := make([]int64, len(tries))
+	for i := range totals {
+		totals[i] = int64(a.draw(301))
+	}
+	return totals, nil
+}
+
 type answeringHold struct{ a *answering }
 
 func (h answeringHold) Keep(cluster.Snapshot) plugin.Reserved {
@@ -241,7 +288,7 @@ type asked struct {
 const rowsAsked = 9
 
 // ask makes a call of a plugin or its reserver, and notes what it returns.
-func (a *asked) ask(call int, pl Plugin, r plugin.Deferrer) {
+func (a *asked) ask(call int, pl Plugin, r plugin.Deferrer, ps plugin.Placements) {
 	var s cluster.Snapshot
 	note := func(v ...any) { a.got = append(a.got, fmt.Sprintf("%d: %+v", call, v)) }
 	switch call {
@@ -273,8 +320,35 @@ func (a *asked) ask(call int, pl Plugin, r plugin.Deferrer) {
 		if got.Err == nil && got.Reject == "" {
 			note(later.Ready(s, 1000))
 		}
+	case 9:
+		a.place(note, ps)
 	}
 }
+
+func (a *asked) place(note func(...any), ps plugin.Placements) {
+	got := ps.Generate(withRows, nil)
+	note(got.By, got.Rejected, got.Err, got.Search != nil)
+	for _, c := range got.List {
+		note(c.Name, c.Rows, c.Rows == nil, c.Err)
+	}
+	if got.Search == nil {
+		return
+	}
+	got.Search.Enter(0)
+	if len(got.List) > 1 {
+		note(got.Search.Totals(withRows, make([]plugin.CandidatePlacement, len(got.List))))
+	}
+	got.Search.Leave(-1)
+}
+
+// withRows is a state with as many nodes as are asked about.
+var withRows = func() cluster.Snapshot {
+	store := cluster.NewStore()
+	for i := range rowsAsked {
+		store.SetNode(&cluster.Node{Name: fmt.Sprint("n", i)})
+	}
+	return store.Snapshot()
+}()
 
 func (a *asked) filter(note func(...any), plan plugin.FilterPlan) {
 	_, supposes := plan.Filter.(plugin.Supposing)
@@ -320,22 +394,23 @@ func TestStandInsAnswerAsThePlugins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, log := &answering{t: t}, NewLog()
 		source := Source{Profile: "p", Name: "A", Points: []string{"filter"}, Wakes: WakesOf(live.Wakes())}
-		pl, r := log.Plugin(source, live), log.Reserver("p", live)
+		pl, r, ps := log.Plugin(source, live), log.Reserver("p", live), log.Placements("p", live)
 		recorded := NewRecorded(*log.Host())
 		standIn, standInReserver := recorded.Plugin(source, live), recorded.Reserver("p", live)
+		standInPlaces := recorded.Placements("p", live)
 		for step := range rapid.IntRange(1, 4).Draw(t, "steps") {
-			calls := rapid.SliceOfN(rapid.IntRange(0, 8), 0, 30).Draw(t, "calls")
+			calls := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 30).Draw(t, "calls")
 			var then, now asked
 			log.Begin()
 			for _, call := range calls {
-				then.ask(call, pl, r)
+				then.ask(call, pl, r, ps)
 			}
 			answers := log.End()
 			asks := live.answers
 			recorded.Set(answers)
 			recorded.Begin()
 			for _, call := range calls {
-				now.ask(call, standIn, standInReserver)
+				now.ask(call, standIn, standInReserver, standInPlaces)
 			}
 			again := recorded.End()
 			if recorded.Err() != nil || live.answers != asks || string(again) != string(answers) {
@@ -381,22 +456,23 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, log := &answering{t: t}, NewLog()
 		source := Source{Profile: "p", Name: "A", Wakes: WakesOf(live.Wakes())}
-		pl, r := log.Plugin(source, live), log.Reserver("p", live)
-		calls := rapid.SliceOfN(rapid.IntRange(0, 8), 1, 12).Draw(t, "calls")
+		pl, r, ps := log.Plugin(source, live), log.Reserver("p", live), log.Placements("p", live)
+		calls := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 12).Draw(t, "calls")
 		log.Begin()
 		var then asked
 		for _, call := range calls {
-			then.ask(call, pl, r)
+			then.ask(call, pl, r, ps)
 		}
 		answers := log.End()
 		for _, other := range [][]int{calls[1:], append(slices.Clone(calls), calls[0])} {
 			recorded := NewRecorded(*log.Host())
 			standIn, standInReserver := recorded.Plugin(source, live), recorded.Reserver("p", live)
+			standInPlaces := recorded.Placements("p", live)
 			recorded.Set(answers)
 			recorded.Begin()
 			var now asked
 			for _, call := range other {
-				now.ask(call, standIn, standInReserver)
+				now.ask(call, standIn, standInReserver, standInPlaces)
 			}
 			recorded.End()
 			if err := recorded.Err(); err == nil || !strings.Contains(err.Error(), `of profile "p" at `) {
@@ -408,21 +484,23 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 
 // FuzzRecorded: answers may be anything. Calls return, and what is wrong is an error.
 func FuzzRecorded(f *testing.F) {
-	f.Add([]byte{}, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{}, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add([]byte{1, 1, 'x', 1, 1, 1}, []byte{0})                                             // PreEnqueue refuses
 	f.Add([]byte{0, 5, 13, 1, 1, 0, 0, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, []byte{3}) // a run of many nodes
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, []byte{3, 3})
 	f.Add([]byte{0, 8, 8, 2, 2, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, []byte{6})
+	f.Add([]byte{1, 1, 'x', 44, 7, 3, 1, 0, 1, 2, 1, 0xff}, []byte{9}) // a row that does not exist
 	f.Fuzz(func(t *testing.T, answers, calls []byte) {
 		live := &answering{}
 		source := Source{Profile: "p", Name: "A", Wakes: []Wake{{}, {Hint: true}}}
-		recorded := NewRecorded(Host{Sources: []Source{source, {Profile: "p", Name: "A", Reserves: true}}})
-		pl, r := recorded.Plugin(source, live), recorded.Reserver("p", live)
+		recorded := NewRecorded(Host{Sources: []Source{source, {Profile: "p", Name: "A", Reserves: true},
+			{Profile: "p", Name: PlacementsName, Places: true}}})
+		pl, r, ps := recorded.Plugin(source, live), recorded.Reserver("p", live), recorded.Placements("p", live)
 		recorded.Set(answers)
 		recorded.Begin()
 		var now asked
 		for _, call := range calls[:min(len(calls), 100)] {
-			now.ask(int(call%9), pl, r)
+			now.ask(int(call%10), pl, r, ps)
 		}
 		recorded.End()
 		if live.answers > 0 {
@@ -430,4 +508,32 @@ func FuzzRecorded(f *testing.F) {
 		}
 		_, _ = Rewrite(answers, strings.ToUpper)
 	})
+}
+
+// TestPlacementsOfRowsThatAreGone: a recorded placement with a row that has no node is an error. It catches
+// placementOfAnyRow.
+func TestPlacementsOfRowsThatAreGone(t *testing.T) {
+	live := &candidateOf{rows: []cluster.NodeIdx{2, rowsAsked}}
+	log := NewLog()
+	ps := log.Placements("p", live)
+	log.Begin()
+	ps.Generate(withRows, nil)
+	recorded := NewRecorded(*log.Host())
+	standIn := recorded.Placements("p", live)
+	recorded.Set(log.End())
+	recorded.Begin()
+	got := standIn.Generate(withRows, nil)
+	if got.Err == nil || !strings.Contains(got.Err.Error(), `"FrameworkPlacements" of profile "p" at placementGenerate`) {
+		t.Errorf("candidates %v, error %v", got.List, got.Err)
+	}
+}
+
+// candidateOf proposes one placement.
+type candidateOf struct {
+	answering
+	rows []cluster.NodeIdx
+}
+
+func (c *candidateOf) Generate(cluster.Snapshot, []*cluster.Pod) plugin.Candidates {
+	return plugin.Candidates{List: []plugin.Candidate{{Name: "x", Rows: c.rows}}, Search: c}
 }

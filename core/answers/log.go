@@ -45,6 +45,15 @@ func (l *Log) Reserver(profile string, r plugin.Deferrer) plugin.Deferrer {
 	return notedReserver{r, l, len(l.host.Sources) - 1}
 }
 
+// PlacementsName is the name under which recordings have what proposes placements for all plugins of a profile.
+const PlacementsName = "FrameworkPlacements"
+
+// Placements returns what proposes placements for the plugins of a profile, with answers that are noted.
+func (l *Log) Placements(profile string, p plugin.Placements) plugin.Placements {
+	l.host.Sources = append(l.host.Sources, Source{Profile: profile, Name: PlacementsName, Places: true})
+	return notedPlacements{p, l, len(l.host.Sources) - 1}
+}
+
 // section is the answers of one plugin at one point in a Step.
 type section struct {
 	tag tag

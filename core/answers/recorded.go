@@ -37,10 +37,10 @@ func (r *Recorded) Set(answers []byte) { r.next = answers }
 func (r *Recorded) Err() error { return r.err }
 
 // source returns the index of a source, -1 for none.
-func (r *Recorded) source(profile, name string, reserves bool) int {
+func (r *Recorded) source(like Source) int {
 	for i := range r.host.Sources {
 		s := &r.host.Sources[i]
-		if s.Profile == profile && s.Name == name && s.Reserves == reserves {
+		if s.Profile == like.Profile && s.Name == like.Name && s.Reserves == like.Reserves && s.Places == like.Places {
 			return i
 		}
 	}
@@ -52,7 +52,7 @@ func (r *Recorded) rejecters(id int) []string {
 	of := r.host.Sources[id]
 	names := []string{of.Name}
 	for _, s := range r.host.Sources {
-		if s.Profile == of.Profile && !s.Reserves {
+		if s.Profile == of.Profile && !s.Reserves && !s.Places {
 			names = append(names, s.Name)
 		}
 	}
@@ -61,12 +61,17 @@ func (r *Recorded) rejecters(id int) []string {
 
 // Plugin returns what stands in for a plugin; live is not called.
 func (r *Recorded) Plugin(of Source, live Plugin) Plugin {
-	return standIn{live, r, r.source(of.Profile, of.Name, false)}
+	return standIn{live, r, r.source(Source{Profile: of.Profile, Name: of.Name})}
 }
 
 // Reserver returns what stands in for what reserves for the plugins of a profile.
 func (r *Recorded) Reserver(profile string, live plugin.Deferrer) plugin.Deferrer {
-	return standInReserver{live.Name(), r, r.source(profile, live.Name(), true)}
+	return standInReserver{live.Name(), r, r.source(Source{Profile: profile, Name: live.Name(), Reserves: true})}
+}
+
+// Placements returns what stands in for what proposes placements for the plugins of a profile.
+func (r *Recorded) Placements(profile string, _ plugin.Placements) plugin.Placements {
+	return standInPlacements{r, r.source(Source{Profile: profile, Name: PlacementsName, Places: true})}
 }
 
 // Begin begins a Step.

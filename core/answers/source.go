@@ -32,6 +32,9 @@ type Source struct {
 	Name    string `json:"name"`
 	// Reserves is set for what reserves for all plugins. The other fields are empty then.
 	Reserves bool `json:"reserves,omitempty"`
+	// Places is set for what proposes and scores placements of pod groups for all plugins. The other fields are empty
+	// then.
+	Places bool `json:"places,omitempty"`
 	// Points are the extension points that the plugin extends.
 	Points []string `json:"points,omitempty"`
 	// Wakes are the events that wake pods that the plugin rejected.
@@ -71,13 +74,16 @@ const (
 	atReserve
 	atPermit
 	atRejecters
+	atPlacements
+	atPlacementScore
 	pointBits = 4 // of a tag
 )
 
 var pointNames = [1 << pointBits]string{atPreEnqueue: "preEnqueue", atQueueSort: "queueSort",
 	atHint: "a hint of an event", atPreFilter: "preFilter", atFilter: "filter", atPostFilter: "postFilter",
 	atPreScore: "preScore", atScore: "score", atReserve: "reserve", atPermit: "permit",
-	atRejecters: "permit, who may reject a waiting pod"}
+	atRejecters: "permit, who may reject a waiting pod", atPlacements: "placementGenerate",
+	atPlacementScore: "placementScore"}
 
 // String returns the name of the point in a configuration.
 func (p point) String() string { return pointNames[p] }

@@ -55,7 +55,7 @@ func (e *Engine) keepGang(unit *queue.Unit, prof *profile, a gang.Attempt, trial
 		return no
 	}
 	e.assumeGang(a, trial)
-	left := e.queue.Part(unit, placedOf(a))
+	left := e.queue.Part(unit, a.Placed())
 
 	// 5. Ask for the writes and binds of all.
 	e.cfg.Meter.Enter(StepBind)
@@ -75,7 +75,7 @@ func (e *Engine) ground(prof *profile, a *gang.Attempt, trial *cluster.Trial) *g
 	return &gang.Ground{
 		Trial: trial, Placer: prof.placer, Nominations: a.Nominations,
 		Draw:      place.Draw(e.cfg.Seed, e.evictions.GangDraw(a.Gang, a.Number)),
-		Reservers: prof.Reservers, Meter: e.cfg.Meter,
+		Reservers: prof.Reservers, Placements: prof.Placements, Meter: e.cfg.Meter,
 	}
 }
 
@@ -119,17 +119,6 @@ func (e *Engine) assumeGang(a gang.Attempt, trial *cluster.Trial) {
 	trial.Commit()
 	st.quorum = a.Quorum
 	e.blocked.Placed(a.Gang)
-}
-
-// placedOf returns the members that have a place.
-func placedOf(a gang.Attempt) map[cluster.UID]bool {
-	placed := map[cluster.UID]bool{} // member -> it has a place
-	for i, p := range a.Need.Members {
-		if a.Answer.Nodes[i] != cluster.NoNode {
-			placed[p.UID] = true
-		}
-	}
-	return placed
 }
 
 // bindGang sends the members that have a place on their way, each with its own record of the one decision. Nothing is

@@ -26,6 +26,8 @@ type Profile struct {
 	Wakers []plugin.Waker
 	// Reservers take what a pod needs besides capacity, in this order.
 	Reservers []plugin.Reserver
+	// Placements proposes sets of nodes for gangs; nil for none.
+	Placements plugin.Placements
 	// Remediers are asked, in this order, when a pod fits nowhere; the first that can do something is the last asked.
 	Remediers []plugin.Remedier
 	// Preemption is asked after the Remediers; nil means no evictions.

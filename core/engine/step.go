@@ -76,6 +76,7 @@ func newEngine(cfg Config) *Engine {
 		}, e.cfg.Meter, cfg.ClassBytes)
 		e.profiles[p.Name] = &profile{p, placer, evict.Profile{
 			Placer: placer, Preemption: p.Preemption, Reservers: p.Reservers, Foreign: p.Foreign,
+			Placements: p.Placements,
 		}}
 		waking[p.Name] = wakes(p)
 	}

@@ -25,7 +25,8 @@ func (m *Manager) dryRun(prof *Profile, trial *cluster.Trial, need gang.Need, de
 	return DryRun{need, func() *gang.Ground {
 		draw := place.Draw(m.seed, decision)
 		return &gang.Ground{Trial: trial, Placer: prof.Placer, Nominations: noms, Draw: draw,
-			Reservers: prof.Reservers, Meter: m.meter, DryRun: true}
+			Reservers: prof.Reservers, Placements: prof.Placements, Meter: m.meter,
+			DryRun: true}
 	}, trial}
 }
 

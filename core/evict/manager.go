@@ -55,6 +55,7 @@ type Profile struct {
 	Placer     *place.Placer
 	Preemption *preempt.Config // nil evicts no pods
 	Reservers  []plugin.Reserver
+	Placements plugin.Placements
 	Foreign    place.Foreign // nil for none
 }
 

@@ -68,6 +68,9 @@ func (a *Attempt) Message() string {
 	case a.Held > 0:
 		message += fmt.Sprintf(" besides the %d that have one", a.Held)
 	}
+	if ans.Unavailable != "" {
+		message += ". " + ans.Unavailable
+	}
 	switch {
 	case ans.Err != nil:
 		return fmt.Sprintf("gang %s: %v", a.Gang, ans.Err)
@@ -80,4 +83,15 @@ func (a *Attempt) Message() string {
 // NoExtras returns the message that surplus members of a gang found no place.
 func NoExtras(key cluster.GangKey, count int) string {
 	return fmt.Sprintf("gang %s has the pods that it needs, and there is no room for the %d beyond them", key, count)
+}
+
+// Placed returns the members that have a node.
+func (a *Attempt) Placed() map[cluster.UID]bool {
+	placed := map[cluster.UID]bool{} // member -> it has a node
+	for i, p := range a.Need.Members {
+		if a.Answer.Nodes[i] != cluster.NoNode {
+			placed[p.UID] = true
+		}
+	}
+	return placed
 }

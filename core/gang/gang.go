@@ -100,6 +100,8 @@ type Answer struct {
 	// Tried is how many searches for a node of one member were made.
 	Tried int
 	// Domains are the values of the topology's narrowest key that contain the members, by name; without a placement,
-	// those that were tried.
+	// those that were tried. If plugins propose candidates, it is the name of the one that contains the members.
 	Domains []string
+	// Unavailable is why the gang is in none of the candidates of plugins, if they proposed any.
+	Unavailable string
 }

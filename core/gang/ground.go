@@ -22,7 +22,9 @@ type Ground struct {
 	// Draw chooses among nodes with equal scores.
 	Draw      func(n int) int
 	Reservers []plugin.Reserver
-	Meter     place.Meter
+	// Placements proposes sets of nodes; nil for the search's own.
+	Placements plugin.Placements
+	Meter      place.Meter
 	// DryRun marks a search whose placements are undone: it counts as a dry run of preemption.
 	DryRun bool
 

@@ -46,6 +46,13 @@ var stories = map[string]func(t tester){
 	"gave up":             gaveUp,
 	"disks":               disksOfMembers,
 	"failed":              failedSearch,
+	"best candidate":      inBestCandidate,
+	"only candidate":      inOnlyCandidate,
+	"tied candidates":     tiedCandidates,
+	"no candidate":        inNoCandidate,
+	"candidates searched": candidatesSearched,
+	"candidates rejected": candidatesRejected,
+	"candidates absent":   noCandidates,
 }
 
 func TestStories(t *testing.T) {

@@ -71,6 +71,10 @@ type search struct {
 
 	refusers []string // the plugins that refused a member during Reserve: what they read is not known
 
+	// Of candidates of plugins: the name of the one that holds the gang, or why none does.
+	domains     []string
+	unavailable string
+
 	fit []cluster.NodeIdx // scratch
 }
 
@@ -80,6 +84,7 @@ type partial struct {
 	nodes   []cluster.NodeIdx // by member, NoNode for unplaced ones
 	outs    []place.Outcome   // by member
 	blocked int               // the first unplaced member, -1
+	left    int               // how many members were not tried, if the try failed
 	why     place.Rejection
 }
 
@@ -102,6 +107,9 @@ const (
 )
 
 func (sr *search) run() Verdict {
+	if v, ok := sr.inCandidates(); ok {
+		return v
+	}
 	if len(sr.need.Topology) > 0 {
 		return sr.verdict(sr.inDomains())
 	}
@@ -198,6 +206,7 @@ func (sr *search) pass(order []int, rows []cluster.NodeIdx, choice rowChoice) bo
 			missing++
 		}
 		if sr.err != nil || missing > sr.slack {
+			sr.now.left = len(sr.need.Members) - at - 1
 			sr.keepBest()
 			sr.g.rollback(0)
 			return false
@@ -345,7 +354,10 @@ func (sr *search) keepBest() {
 func (sr *search) answer(v Verdict) Answer {
 	a := Answer{Verdict: v, Most: max(sr.best.count, 0), Partial: sr.best.nodes, Blocked: sr.best.blocked,
 		Why: sr.best.why, Proof: sr.proof, Err: sr.err, Tried: sr.tried}
-	a.Domains = sr.where(sr.best.nodes)
+	a.Unavailable, a.Domains = sr.unavailable, sr.domains
+	if a.Domains == nil {
+		a.Domains = sr.where(sr.best.nodes)
+	}
 	if v != Placed {
 		if sr.kinds != nil {
 			a.Plugins = sr.against()

@@ -34,6 +34,9 @@ type world struct {
 	forgets bool // nothing is known of kinds of pods at the start of a search
 	// reservers are asked for each member that gets a place.
 	reservers []plugin.Reserver
+	// placements may be nil.
+	placements plugin.Placements
+	decision   uint64 // keys the draws, besides a seed
 }
 
 // promised are nominated pods in the order of their nodes.
@@ -139,8 +142,8 @@ func (w *world) place(need gang.Need) gang.Answer {
 		w.placer = place.New(w.profile, noMeter{}, place.DefaultClassBytes)
 	}
 	trial := w.store.Trial()
-	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1),
-		Reservers: w.reservers, Meter: noMeter{}}
+	g := &gang.Ground{Trial: trial, Placer: w.placer, Nominations: w.noms, Draw: place.Draw(1, 1+w.decision),
+		Reservers: w.reservers, Placements: w.placements, Meter: noMeter{}}
 	a := gang.Place(need, g)
 	if err := gang.CheckInvariants(need, g, a); err != nil {
 		panic(err)

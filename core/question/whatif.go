@@ -302,7 +302,7 @@ func (w *supposition) placeGang(draw string, prof *engine.Profile, need gang.Nee
 func (w *supposition) ground(draw string, prof *engine.Profile) *gang.Ground {
 	return &gang.Ground{
 		Trial: w.trial, Placer: w.placer(prof), Nominations: w, Draw: w.draw(draw), Reservers: prof.Reservers,
-		Meter: engine.NoMeter{},
+		Placements: prof.Placements, Meter: engine.NoMeter{},
 	}
 }
 

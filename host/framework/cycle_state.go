@@ -19,6 +19,9 @@ type CycleState struct {
 	scores   skips
 	preBinds sets.Set[string]
 	parallel sets.Set[string]
+	// Of a member of a pod group while the group is searched among placements, else nil.
+	group     *groupCycle
+	placement *placementCycle
 }
 
 // skips are names of plugins; a set would cost more than the rest of a decision that skips them.
@@ -85,7 +88,8 @@ func (c *CycleState) clone() *CycleState {
 	if c == nil {
 		return nil
 	}
-	out := &CycleState{filters: c.filters, scores: c.scores, preBinds: c.preBinds, parallel: c.parallel}
+	out := &CycleState{filters: c.filters, scores: c.scores, preBinds: c.preBinds, parallel: c.parallel,
+		group: c.group, placement: c.placement}
 	if c.writers != nil {
 		out.writers = &sync.Map{}
 		c.writers.Range(func(key, value any) bool {
@@ -100,12 +104,21 @@ func (c *CycleState) clone() *CycleState {
 	return out
 }
 
-// IsPodGroupSchedulingCycle reports whether a pod group is decided: never, because members of a gang are decided one by
-// one.
-func (c *CycleState) IsPodGroupSchedulingCycle() bool { return false }
+// IsPodGroupSchedulingCycle reports whether a pod group is searched among placements of plugins.
+func (c *CycleState) IsPodGroupSchedulingCycle() bool { return c.group != nil }
 
-// GetPodGroupSchedulingCycle is nil, see IsPodGroupSchedulingCycle.
-func (c *CycleState) GetPodGroupSchedulingCycle() fwk.PodGroupCycleState { return nil }
+// GetPodGroupSchedulingCycle returns the state of the pod group, nil if IsPodGroupSchedulingCycle is false.
+func (c *CycleState) GetPodGroupSchedulingCycle() fwk.PodGroupCycleState {
+	if c.group == nil {
+		return nil
+	}
+	return c.group
+}
 
-// GetPlacementCycleState is nil, see IsPodGroupSchedulingCycle.
-func (c *CycleState) GetPlacementCycleState() fwk.PlacementCycleState { return nil }
+// GetPlacementCycleState returns the state of the placement in which the pod got its node, nil if there is none.
+func (c *CycleState) GetPlacementCycleState() fwk.PlacementCycleState {
+	if c.placement == nil {
+		return nil
+	}
+	return c.placement
+}

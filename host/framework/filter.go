@@ -83,11 +83,11 @@ func (h *hosted) extensions() (extensions fwk.PreFilterExtensions) {
 
 // prepare calls PreFilter. done is true if the plugin does not filter the pod, rejects it, or fails.
 func (h *hosted) prepare(d *decision, pod *v1.Pod) (plan plugin.FilterPlan, done bool) {
-	host := h.profile.host
+	nodes := h.profile.nodes(d)
 	var result *fwk.PreFilterResult
 	status := h.call(config.PreFilter, inCycle(pod), func(ctx context.Context) *fwk.Status {
 		var status *fwk.Status
-		result, status = h.preFilter.PreFilter(ctx, h.state(config.PreFilter, d.state), pod, host.infos.all)
+		result, status = h.preFilter.PreFilter(ctx, h.state(config.PreFilter, d.state), pod, nodes)
 		return status
 	})
 	switch status.Code() {

@@ -128,6 +128,7 @@ type Profile struct {
 	plugins []*hosted      // in the order in which they were added
 	// The plugins at a point, in the order of the profile.
 	preScores, scores, reserves, permits, preBinds, binds, postBinds []*hosted
+	generates, placementScores                                       []*hosted
 	nativeBind                                                       int  // how many of binds come before DefaultBinder
 	native                                                           bool // DefaultBinder binds
 	current                                                          *decision
@@ -135,28 +136,32 @@ type Profile struct {
 	extenders                                                        place.Foreign // nil if there are none
 	// kept are the decisions about members of gangs that are not reserved yet: pod -> decision
 	kept map[cluster.UID]*decision
+	// candidates is the search of a pod group among placements, nil while there is none.
+	candidates *candidateSearch
 }
 
 // hosted is one plugin of a profile. The fields of extension points at which the profile does not enable it are nil.
 type hosted struct {
-	name       string
-	profile    *Profile
-	plugin     fwk.Plugin
-	wakes      []plugin.Wake
-	gate       fwk.PreEnqueuePlugin
-	queueSort  fwk.QueueSortPlugin
-	preFilter  fwk.PreFilterPlugin
-	filter     fwk.FilterPlugin
-	postFilter fwk.PostFilterPlugin
-	preScore   fwk.PreScorePlugin
-	score      fwk.ScorePlugin
-	reserve    fwk.ReservePlugin
-	permit     fwk.PermitPlugin
-	preBind    fwk.PreBindPlugin
-	bind       fwk.BindPlugin
-	postBind   fwk.PostBindPlugin
-	signs      fwk.SignPlugin       // nil if the plugin does not sign pods
-	memory     map[string]*verdicts // signature -> verdicts of Filter
+	name           string
+	profile        *Profile
+	plugin         fwk.Plugin
+	wakes          []plugin.Wake
+	gate           fwk.PreEnqueuePlugin
+	queueSort      fwk.QueueSortPlugin
+	preFilter      fwk.PreFilterPlugin
+	filter         fwk.FilterPlugin
+	postFilter     fwk.PostFilterPlugin
+	preScore       fwk.PreScorePlugin
+	score          fwk.ScorePlugin
+	reserve        fwk.ReservePlugin
+	permit         fwk.PermitPlugin
+	preBind        fwk.PreBindPlugin
+	bind           fwk.BindPlugin
+	postBind       fwk.PostBindPlugin
+	generate       fwk.PlacementGeneratePlugin
+	placementScore fwk.PlacementScorePlugin
+	signs          fwk.SignPlugin       // nil if the plugin does not sign pods
+	memory         map[string]*verdicts // signature -> verdicts of Filter
 }
 
 // Add makes a plugin and returns it in the form of kumiki's plugins. Enable must be called for each point at which the
@@ -220,6 +225,11 @@ func (p *Profile) Enable(name string, at config.Point) error {
 		h.bind, p.binds = h.plugin.(fwk.BindPlugin), append(p.binds, h)
 	case config.PostBind:
 		h.postBind, p.postBinds = h.plugin.(fwk.PostBindPlugin), append(p.postBinds, h)
+	case config.PlacementGenerate:
+		h.generate, p.generates = h.plugin.(fwk.PlacementGeneratePlugin), append(p.generates, h)
+	case config.PlacementScore:
+		h.placementScore = h.plugin.(fwk.PlacementScorePlugin)
+		p.placementScores = append(p.placementScores, h)
 	}
 	return nil
 }
@@ -276,6 +286,9 @@ func (p *Profile) Begin(_ cluster.Snapshot, pod *cluster.Pod) {
 		d.first.writers = &sync.Map{}
 	}
 	p.host.began(d)
+	if p.candidates != nil {
+		p.candidates.began(d)
+	}
 	p.current = d
 	if pod.Gang != nil {
 		if len(p.kept) >= mostKept {

@@ -36,6 +36,8 @@ type described struct {
 	fwk.PreBindPlugin
 	fwk.BindPlugin
 	fwk.PostBindPlugin
+	fwk.PlacementGeneratePlugin
+	fwk.PlacementScorePlugin
 }
 
 var _ fwk.Plugin = described{}

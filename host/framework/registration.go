@@ -57,8 +57,8 @@ var points = []point{
 	{config.PreBind, implements[fwk.PreBindPlugin], true},
 	{config.Bind, implements[fwk.BindPlugin], true},
 	{config.PostBind, implements[fwk.PostBindPlugin], true},
-	{config.PlacementGenerate, implements[fwk.PlacementGeneratePlugin], false},
-	{config.PlacementScore, implements[fwk.PlacementScorePlugin], false},
+	{config.PlacementGenerate, implements[fwk.PlacementGeneratePlugin], true},
+	{config.PlacementScore, implements[fwk.PlacementScorePlugin], true},
 	{config.PodGroupPostFilter, implements[fwk.PodGroupPostFilterPlugin], false},
 }
 

@@ -124,6 +124,7 @@ func (f *flight) reserve(now record.Time) plugin.Reserved {
 			return plugin.Reserved{By: h.name, Err: failure(status)}
 		}
 	}
+	state.group = nil                 // as upstream, before the binding cycle
 	waits := map[string]record.Time{} // plugin -> until when
 	timeouts := map[string]time.Duration{}
 	var ends []context.CancelFunc

@@ -86,25 +86,25 @@ func TestBadRegistrations(t *testing.T) {
 	}
 }
 
-// generates is a plugin for a point that is not hosted.
-type generates struct{ scripted }
+// helpsGroups is a plugin for a point that is not hosted.
+type helpsGroups struct{ scripted }
 
-func (*generates) GeneratePlacements(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
-	*fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
+func (*helpsGroups) PodGroupPostFilter(context.Context, fwk.PodGroupCycleState, fwk.PodGroupInfo,
+	fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	return nil, nil
 }
 
 // TestPointsThatAreNotHosted: a profile that enables a plugin there is an error that says how to disable it.
 func TestPointsThatAreNotHosted(t *testing.T) {
-	pl := &generates{scripted{name: "A"}}
+	pl := &helpsGroups{scripted{name: "A"}}
 	p := NewHost(Env{}).Profile("p")
 	if _, err := p.Add(Registration{Name: "A", Factory: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 		return pl, nil
 	}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	err := p.Enable("A", config.PlacementGenerate)
-	if err == nil || !strings.Contains(err.Error(), "plugins: {placementGenerate: {disabled: [{name: A}]}}") {
+	err := p.Enable("A", config.PodGroupPostFilter)
+	if err == nil || !strings.Contains(err.Error(), "plugins: {podGroupPostFilter: {disabled: [{name: A}]}}") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -54,6 +54,9 @@ func (h *handle) ListPlugins() *config.Plugins {
 			if at == kumiki.Score {
 				entry.Weight = int32(p.Weights[name])
 			}
+			if at == kumiki.PlacementScore {
+				entry.Weight = int32(p.PlacementWeights[name])
+			}
 			set.Enabled = append(set.Enabled, entry)
 		}
 	}

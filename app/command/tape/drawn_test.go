@@ -189,6 +189,35 @@ func (d *drawn) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *v1.Pod, l
 	return d.status(0, 1, 0)
 }
 
+// GeneratePlacements proposes overlapping sets of nodes, all nodes among them, and now and then a node that is not one.
+func (d *drawn) GeneratePlacements(_ context.Context, _ fwk.PodGroupCycleState, _ fwk.PodGroupInfo,
+	parent *fwk.Placement) (*fwk.GeneratePlacementsResult, *fwk.Status) {
+	if status := d.status(5, 4, 0); status != nil {
+		return nil, status
+	}
+	out := &fwk.GeneratePlacementsResult{}
+	for i := range d.rng.IntN(5) {
+		p := &fwk.Placement{Name: fmt.Sprint("placement-", i)}
+		for _, n := range parent.Nodes {
+			switch {
+			case d.rng.IntN(100) == 0:
+				p.Nodes = append(p.Nodes, n.Snapshot())
+			case i == 0 || d.percent(60):
+				p.Nodes = append(p.Nodes, n)
+			}
+		}
+		out.Placements = append(out.Placements, p)
+	}
+	return out, nil
+}
+
+func (d *drawn) ScorePlacement(context.Context, fwk.PlacementCycleState, fwk.PodGroupInfo,
+	*fwk.PodGroupAssignments) (int64, *fwk.Status) {
+	return d.rng.Int64N(4) * 30, d.status(0, 3, 0)
+}
+
+func (d *drawn) PlacementScoreExtensions() fwk.PlacementScoreExtensions { return nil }
+
 func (d *drawn) Reserve(context.Context, fwk.CycleState, *v1.Pod, string) *fwk.Status {
 	return d.status(4, 3, 0)
 }

@@ -130,7 +130,7 @@ func TestHostedAnswersMustFit(t *testing.T) {
 		drawn + `,"points"`:   `"name":"","points"`,
 		drawn + "," + at:      `"name":"Drawn0","points":["nowhere"`,
 		drawn + `,"points":[`: `"name":"NodeResourcesFit","points":[`,
-		`"sources":[`:         `"sources":[{"profile":"x","name":"y","points":["placementGenerate"]},`,
+		`"sources":[`:         `"sources":[{"profile":"x","name":"y","points":["podGroupPostFilter"]},`,
 	} {
 		if changed := strings.Replace(text, old, hostile, 1); changed == text {
 			t.Errorf("the recording does not have %s", old)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/host/framework"
@@ -37,6 +38,7 @@ type hostedWorld struct {
 	now     record.Time
 	nodes   map[string]*v1.Node
 	pods    map[string]*v1.Pod // name -> as the API server has it
+	groups  []*cluster.Gang    // native pod groups
 	number  int                // of the last pod or node
 
 	// Of one process.
@@ -52,7 +54,8 @@ type hostedWorld struct {
 
 // hostedPoints are the extension points at which profiles enable plugins, besides queueSort.
 var hostedPoints = []config.Point{config.PreEnqueue, config.PreFilter, config.Filter, config.PostFilter,
-	config.PreScore, config.Score, config.Reserve, config.Permit, config.PreBind, config.Bind, config.PostBind}
+	config.PreScore, config.Score, config.Reserve, config.Permit, config.PreBind, config.Bind, config.PostBind,
+	config.PlacementGenerate, config.PlacementScore}
 
 // hostedConfig draws a configuration: each plugin runs at random points, and some sort the queue.
 func hostedConfig(rng *rand.Rand, names []string) string {
@@ -135,6 +138,9 @@ func (w *hostedWorld) start() {
 	w.step(engine.Tick{Now: w.now})
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		w.step(engine.NodeSet{Node: w.intake.Node(w.nodes[name])})
+	}
+	for _, group := range w.groups {
+		w.step(engine.ObjectSet{Object: group})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.pods)) {
 		w.step(engine.PodSet{Pod: w.intake.Pod(w.pods[name])})
@@ -278,10 +284,17 @@ func (w *hostedWorld) addPods() {
 	if w.rng.IntN(6) == 0 {
 		members = 2 + w.rng.IntN(3)
 	}
+	native := members > 1 && w.rng.IntN(2) == 0
+	if native {
+		w.addGroup(members)
+	}
 	for i := range members {
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p%d-%d", w.number, i),
 			UID: types.UID(fmt.Sprintf("u%d-%d", w.number, i))}}
-		if members > 1 {
+		switch {
+		case native:
+			p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: new(fmt.Sprintf("g%d", w.number))}
+		case members > 1:
 			p.Annotations = map[string]string{"pod_group": fmt.Sprintf("g%d", w.number),
 				"pod_group_size": fmt.Sprint(members)}
 		}
@@ -291,6 +304,15 @@ func (w *hostedWorld) addPods() {
 		w.pods[p.Name] = p
 		w.step(engine.PodSet{Pod: w.intake.Pod(p)})
 	}
+}
+
+// addGroup adds a native pod group, of which at least one pod may be left over.
+func (w *hostedWorld) addGroup(members int) {
+	key := cluster.GangKey{Source: cluster.GangOfGroup, Namespace: "default", Name: fmt.Sprintf("g%d", w.number)}
+	g := &cluster.Gang{Key: key, MinCount: members - w.rng.IntN(2)}
+	g.Namespace, g.Name, g.UID = key.Namespace, key.Object().Name, types.UID(key.Name)
+	w.groups = append(w.groups, g)
+	w.step(engine.ObjectSet{Object: g})
 }
 
 // run lets so many things happen, with restarts.
