@@ -138,7 +138,7 @@ func (w *World) Create(t *Template, n NewPod) *Pod {
 		w.After(w.setup.Model.Controller, func() { w.createClaims(p) })
 	}
 	if n.Node == "" {
-		w.publishPod(p)
+		w.publishAfter(w.setup.Model.sight(), p)
 		return p
 	}
 	w.put(p, n.Node)
@@ -147,14 +147,17 @@ func (w *World) Create(t *Template, n NewPod) *Pod {
 }
 
 // publishPod shows the newest version of a pod to the schedulers.
-func (w *World) publishPod(p *Pod) {
+func (w *World) publishPod(p *Pod) { w.publishAfter(w.setup.Model.Watch, p) }
+
+// publishAfter is publishPod with a delay.
+func (w *World) publishAfter(delay Durations, p *Pod) {
 	if !w.setup.Ideal {
 		p.Record.ResourceVersion = w.nextVersion()
 	}
 	ev := engine.PodSet{Pod: p.Record}
 	for _, s := range w.schedulers {
 		if s.wants(p.Record) {
-			s.see(ev)
+			s.seeAfter(delay, ev)
 		}
 	}
 }

@@ -95,7 +95,10 @@ func (s *scheduler) wants(p *cluster.Pod) bool {
 }
 
 // see puts an event on its watch.
-func (s *scheduler) see(ev engine.Event) {
+func (s *scheduler) see(ev engine.Event) { s.seeAfter(s.w.setup.Model.Watch, ev) }
+
+// seeAfter is see with another delay than that of the watch.
+func (s *scheduler) seeAfter(delay Durations, ev engine.Event) {
 	if s.dead {
 		return
 	}
@@ -104,8 +107,11 @@ func (s *scheduler) see(ev engine.Event) {
 		return
 	}
 	s.sights++
-	lag := s.w.setup.Model.Watch.draw(mix(s.w.setup.Seed, streamWatch, uint64(s.index), s.sights))
-	at := s.w.now + lag
+	number := s.sights
+	if delay.Shape == Quantiles {
+		number = uint64(s.w.now / watchWindow)
+	}
+	at := s.w.now + delay.draw(mix(s.w.setup.Seed, streamWatch, uint64(s.index), number))
 	if last, is := s.watch.last(); is {
 		at = max(at, last.at)
 	}

@@ -49,8 +49,11 @@ type Model struct {
 	Decision time.Duration
 	// Decisions are other durations of an attempt, for searches that took a path.
 	Decisions map[record.Path]time.Duration // path -> duration
-	// Watch is the delay from a change to the scheduler's sight of it. The order of changes is kept.
+	// Watch is the delay from a change to the scheduler's sight of it. The order of changes is kept. A distribution by
+	// quantiles, which was measured, is drawn once for each watchWindow: changes that are close have like delays.
 	Watch Durations
+	// Sight is the delay from the creation of a pod to the scheduler's first sight of it; zero for Watch.
+	Sight Durations
 	// Call is the latency of a call to the API server.
 	Call Durations
 	// Calls are other latencies of binds and evictions, by how many are on the way, ascending. Beyond the last, its
@@ -81,6 +84,17 @@ type Model struct {
 type CallLatency struct {
 	InFlight int
 	Latency  Durations
+}
+
+// watchWindow is how long the delay of the watch stays the same.
+const watchWindow = 100 * time.Millisecond
+
+// sight returns the delay of the first sight of a pod.
+func (m *Model) sight() Durations {
+	if m.Sight.IsZero() {
+		return m.Watch
+	}
+	return m.Sight
 }
 
 // call returns the latency of calls while so many are on the way.

@@ -19,7 +19,7 @@ func TestSimulateFitAndCheck(t *testing.T) {
 		t.Fatalf("exit %d\n%s\n%s", code, out, errs)
 	}
 	text := readFile(t, model)
-	if !strings.Contains(text, "nodes: 6") || !strings.Contains(text, "watch: uniform") {
+	if !strings.Contains(text, "nodes: 6") || !strings.Contains(text, "watch: quantiles") {
 		t.Errorf("the model:\n%s", text)
 	}
 	if code, out, errs = simulate("check", model, whole); code != exitOK || !strings.Contains(out, "wait, p99") {

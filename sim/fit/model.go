@@ -4,6 +4,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,12 +25,16 @@ type Part struct {
 
 // Model is a fitted model. Parts without samples are missing in it.
 type Model struct {
-	Nodes     int
+	Nodes int
+	// InFlight is the limit on binds; 0 for none.
+	InFlight  int
 	Decisions map[record.Path]time.Duration // path -> one decision
 	Calls     []sim.CallLatency
 	Watch     *sim.Durations
-	Stop      *sim.Durations
-	Parts     []Part
+	// Sight is the delay from the creation of a pod to its first sight.
+	Sight *sim.Durations
+	Stop  *sim.Durations
+	Parts []Part
 }
 
 // least is how many samples a part needs.
@@ -38,78 +43,117 @@ const least = 10
 // paths are the paths of decisions, in the order of reports.
 var paths = []record.Path{record.Ranked, record.Grouped, record.Scanned}
 
-// levels are the numbers of binds on the way for which latencies are fitted. With more, binds wait for each other
-// before they are sent (sim.Model.InFlight), which is no latency.
-var levels = []int{1, 4, 16, 64}
+// levels are the numbers of binds on the way for which latencies are fitted.
+var levels = []int{1, 4, 16, 64, 256, 1024}
 
 // Fit computes a model.
 func (o *Observed) Fit() *Model {
-	m := &Model{Nodes: o.Nodes, Decisions: map[record.Path]time.Duration{}}
-	for _, path := range paths {
-		samples := o.decisions(path)
+	m := &Model{Nodes: o.Nodes, InFlight: o.limit, Decisions: map[record.Path]time.Duration{}}
+	for i, path := range paths {
+		samples := o.decisions(i)
 		if len(samples) < least {
 			continue
 		}
 		m.Decisions[path] = quantile(samples, 0.5)
 		m.add("decision, "+string(path), samples, sim.Always(m.Decisions[path]))
 	}
-	from := 0
-	for _, level := range levels {
-		var samples []time.Duration
-		for _, c := range o.calls {
-			if c.inFlight > from && c.inFlight <= level {
-				samples = append(samples, c.took)
-			}
-		}
-		if from = level; len(samples) < least {
-			continue
-		}
-		d := uniform(samples)
-		m.Calls = append(m.Calls, sim.CallLatency{InFlight: level, Latency: d})
-		m.add("bind, at most "+strconv.Itoa(level)+" in flight", samples, d)
-	}
-	if len(o.lags) >= least {
-		d := uniform(o.lags)
-		m.Watch = &d
-		m.add("watch", o.lags, d)
-	}
-	if len(o.stops) >= least {
-		d := uniform(o.stops)
-		m.Stop = &d
-		m.add("stop of a pod", o.stops, d)
-	}
-	if len(o.evicted) >= least {
-		m.add("eviction, until its answer", o.evicted, uniform(o.evicted))
-	}
+	m.fitCalls(o.calls)
+	m.Watch = m.distribution("watch", o.lags)
+	m.Sight = m.distribution("first sight of a pod", append(slices.Clone(o.sights), sightsOf(o.arrivals)...))
+	m.Stop = m.distribution("stop of a pod", o.stops)
+	m.distribution("eviction, until its answer", o.evicted)
 	return m
 }
 
-// decisions returns the duration of a decision in each turn that made only those of a path, and made at least half as
-// many as the largest turn: the loop does not rest after such turns.
-func (o *Observed) decisions(path record.Path) (samples []time.Duration) {
-	most := 0
-	for _, t := range o.turns {
-		most = max(most, t.all)
-	}
-	for _, t := range o.turns {
-		if n := t.cycles[path]; n == t.all && 2*n >= most && t.events <= n {
-			samples = append(samples, t.took/time.Duration(n))
+// fitCalls fits the latency of binds by how many are on the way.
+func (m *Model) fitCalls(calls []call) {
+	from := 0
+	for _, level := range levels {
+		var samples []time.Duration
+		for i := range calls {
+			if c := &calls[i]; c.inFlight > from && c.inFlight <= level {
+				samples = append(samples, m.latency(c))
+			}
 		}
+		from = level
+		if d := m.distribution("bind, at most "+strconv.Itoa(level)+" in flight", samples); d != nil {
+			m.Calls = append(m.Calls, sim.CallLatency{InFlight: level, Latency: *d})
+		}
+	}
+}
+
+// latency returns how long a bind took: a recording has the begin of the turns in which it was decided and in which
+// its answer was read. The decisions of the first turn up to it are none of it, nor is the rest of the turn within
+// which the answer came.
+func (m *Model) latency(c *call) time.Duration {
+	took := since(c.from.at, c.answered) - m.duration(c.from.work)
+	if busy := m.duration(c.before.work); c.before.took > 0 && busy > 0 {
+		busy = min(busy, c.before.took)
+		// The answer came at a random moment of the turn: with a probability of busy/took while it decided, and then
+		// it waited for half of that on average.
+		took -= time.Duration(float64(busy) / float64(c.before.took) * float64(busy) / 2)
+	}
+	return max(0, took)
+}
+
+// duration returns how long searches take. Those without a path take no time, because none was fitted.
+func (m *Model) duration(w work) (sum time.Duration) {
+	for i, path := range paths {
+		sum += time.Duration(w[i]) * m.Decisions[path]
+	}
+	return sum
+}
+
+// busy is how many decisions a turn of the production loop makes at least after which the loop does not rest.
+const busy = 16
+
+// decisions returns the duration of a search in each turn that made only those of a path, and at least half as many
+// decisions as the largest turn of its recording: the loop does not rest after such turns. In a recording whose turns
+// are all small it may rest after each of them. There the fastest tenth of the turns counts.
+func (o *Observed) decisions(path int) (samples []time.Duration) {
+	most := map[int]int{} // recording -> decisions of its largest turn
+	for _, t := range o.turns {
+		most[t.recording] = max(most[t.recording], t.all)
+	}
+	resting := map[int][]time.Duration{} // recording -> samples that may have a rest in them
+	for _, t := range o.turns {
+		n := t.work[path]
+		if n == 0 || n != t.work[0]+t.work[1]+t.work[2]+t.work[3] {
+			continue
+		}
+		each := t.took / time.Duration(n)
+		switch largest := most[t.recording]; {
+		case largest < busy:
+			resting[t.recording] = append(resting[t.recording], each)
+		case 2*t.all >= largest && t.events <= n:
+			samples = append(samples, each)
+		}
+	}
+	for i := range len(o.whole) + 1 {
+		list := slices.Sorted(slices.Values(resting[i]))
+		samples = append(samples, list[:min(len(list), max(least, len(list)/10))]...)
 	}
 	return samples
 }
 
-// uniform returns the uniform distribution with the 10th and 90th percentiles of samples.
-func uniform(samples []time.Duration) sim.Durations {
-	low, high := quantile(samples, 0.1), quantile(samples, 0.9)
-	edge := (high - low) / 8
-	return sim.Durations{Shape: sim.Uniform, A: max(0, low-edge), B: high + edge}
+// distribution fits a distribution to samples: their quantiles. It returns nil for too few.
+func (m *Model) distribution(name string, samples []time.Duration) *sim.Durations {
+	if len(samples) < least {
+		return nil
+	}
+	d := sim.Durations{Shape: sim.Quantiles}
+	sorted := slices.Sorted(slices.Values(samples))
+	for i, level := range sim.Levels {
+		d.Steps[i] = sorted[min(len(sorted)-1, int(level*float64(len(sorted))))]
+	}
+	m.add(name, samples, d)
+	return &d
 }
 
 func (m *Model) add(name string, samples []time.Duration, d sim.Durations) {
 	median, tail := d.A, d.A
-	if d.Shape == sim.Uniform {
-		median, tail = d.A+(d.B-d.A)/2, d.A+(d.B-d.A)*99/100
+	if d.Shape == sim.Quantiles {
+		median, tail = d.Quantile(0.5), d.Quantile(0.99)
 	}
 	m.Parts = append(m.Parts, Part{Name: name, Samples: len(samples), Fitted: d, Form: d.String(),
 		Error: Deviation(median.Seconds(), quantile(samples, 0.5).Seconds()),

@@ -16,22 +16,25 @@ type Observed struct {
 	// Nodes is the largest number of nodes at a time.
 	Nodes int
 
+	limit     int // of binds on their way; 0 for none
 	now       record.Time
 	turn      turn
+	before    turn // the last one that ended
 	turns     []turn
 	nodes     map[string]bool        // name -> it is there
-	seen      map[string]record.Time // UID of a pending pod -> when it was first seen
-	binds     map[string]sent        // UID -> the bind without an answer
+	arrivals  []*arrival             // of this recording
+	arrived   map[string]*arrival    // UID -> the pod, from its first sight until it is gone
+	sent      map[string]sent        // UID -> the bind on its way
+	waiting   []string               // UIDs of binds that wait until others have their answer
 	answered  map[string]record.Time // UID -> when its bind was answered; until it is seen bound
 	evictions map[string]record.Time // UID of the pod that evicts -> when it asked
 	ending    map[string]record.Time // UID -> when the pod was first seen terminating
 	calls     []call
+	sights    []time.Duration // from the creation of a pod to its first sight
 	lags      []time.Duration
 	stops     []time.Duration
 	evicted   []time.Duration
-	waits     []time.Duration // from the first sight of a pod to the answer of its bind
-	first     record.Time     // sight of a pod that was bound later
-	last      record.Time     // answer of a bind
+	whole     [][]*arrival // those of the recordings that have ended
 	synced    bool
 }
 
@@ -40,34 +43,57 @@ type turn struct {
 	at     record.Time
 	took   time.Duration // until the next one began
 	events int
-	cycles map[record.Path]int // path -> decisions
-	all    int                 // cycles
+	work   work
+	all    int // cycles
+	// recording is its number.
+	recording int
+}
+
+// work counts searches for a node by the path, in the order of paths; the last entry is for those without a path.
+type work [4]int
+
+// moment is a time within a turn: its begin, and the work that was done since.
+type moment struct {
+	at   record.Time
+	work work
 }
 
 // sent is a bind on its way.
 type sent struct {
-	at       record.Time
+	from     moment
 	inFlight int // binds on the way, itself included
 }
 
-// call is a bind with its answer.
+// call is a bind with its answer. An answer that comes within a turn waits for the next one: before is that turn.
 type call struct {
 	inFlight int
-	took     time.Duration
+	from     moment
+	answered record.Time
+	before   turn
 }
 
-// New returns an Observed.
-func New() *Observed {
-	o := &Observed{}
-	o.End()
+// early is in answered for a pod that was seen bound before the answer of its bind.
+const early = record.Time(-1)
+
+// New returns an Observed for recordings of schedulers with at most so many binds on their way; 0 for no limit.
+func New(inFlight int) *Observed {
+	o := &Observed{limit: inFlight}
+	o.reset()
 	return o
 }
 
 // End forgets what is on its way, between two recordings.
 func (o *Observed) End() {
-	o.turn, o.now, o.synced = turn{}, 0, false
-	o.nodes, o.seen, o.binds = map[string]bool{}, map[string]record.Time{}, map[string]sent{}
-	o.answered, o.evictions, o.ending = map[string]record.Time{}, map[string]record.Time{}, map[string]record.Time{}
+	o.whole = append(o.whole, o.arrivals)
+	o.sights = append(o.sights, sightsOf(o.arrivals)...)
+	o.reset()
+}
+
+func (o *Observed) reset() {
+	o.turn, o.before, o.now, o.synced = turn{recording: len(o.whole)}, turn{}, 0, false
+	o.arrivals, o.arrived, o.sent, o.waiting = nil, map[string]*arrival{}, map[string]sent{}, nil
+	o.nodes, o.answered = map[string]bool{}, map[string]record.Time{}
+	o.evictions, o.ending = map[string]record.Time{}, map[string]record.Time{}
 }
 
 // Add adds an event with its effects.
@@ -90,70 +116,95 @@ func (o *Observed) Add(ev engine.Event, effects []engine.Effect) {
 			o.stops = append(o.stops, since(at, o.now))
 		}
 		delete(o.ending, ev.Pod.UID)
-		delete(o.seen, ev.Pod.UID)
+		delete(o.arrived, ev.Pod.UID)
 		delete(o.answered, ev.Pod.UID)
 	case engine.BindDone:
-		o.bound(ev)
+		o.done(ev)
 	case engine.EvictDone:
 		if at, is := o.evictions[ev.For.UID]; is && ev.Message == "" {
 			o.evicted = append(o.evicted, since(at, o.now))
 		}
 		delete(o.evictions, ev.For.UID)
 	}
-	o.turn.events++
 	o.effects(ev, effects)
 }
 
 // effects notes decisions and calls.
 func (o *Observed) effects(ev engine.Event, effects []engine.Effect) {
-	path, decided := record.Path(""), 0
+	if _, cycle := ev.(engine.Cycle); cycle && o.synced {
+		o.turn.all++
+		o.decided(effects)
+	} else {
+		o.turn.events++
+	}
 	for _, f := range effects {
 		switch f := f.(type) {
-		case engine.Decided:
-			path, decided = f.Decision.Path, decided+1
 		case engine.Bind:
-			o.binds[f.Pod.UID] = sent{o.now, len(o.binds) + 1}
+			if o.limit > 0 && len(o.sent) >= o.limit {
+				o.waiting = append(o.waiting, f.Pod.UID)
+			} else {
+				o.send(f.Pod.UID, moment{o.now, o.turn.work})
+			}
 		case engine.Evict:
 			o.evictions[f.For.UID] = o.now
 		}
 	}
-	if _, cycle := ev.(engine.Cycle); cycle && o.synced {
-		o.turn.events--
-		o.turn.all++
-		if decided == 1 {
-			if o.turn.cycles == nil {
-				o.turn.cycles = map[record.Path]int{}
+}
+
+// decided counts the searches of a cycle, as sim.Model.Decision counts them: one for each placement tried.
+func (o *Observed) decided(effects []engine.Effect) {
+	searches, path := 0, record.Path("")
+	for _, f := range effects {
+		if d, is := f.(engine.Decided); is {
+			if searches++; d.Decision.Gang != nil {
+				searches = max(searches, d.Decision.Gang.Tried)
 			}
-			o.turn.cycles[path]++
+			path = d.Decision.Path
 		}
 	}
+	i := slices.Index(paths, path)
+	if i < 0 {
+		i = len(paths)
+	}
+	o.turn.work[i] += max(searches, 1)
 }
+
+func (o *Observed) send(uid string, from moment) { o.sent[uid] = sent{from, len(o.sent) + 1} }
 
 func since(from, to record.Time) time.Duration { return time.Duration(max(0, to-from)) }
 
 func (o *Observed) tick(now record.Time) {
-	if o.turn.at > 0 && o.turn.all > 0 && now > o.turn.at {
+	if now == o.now && o.turn.all == 0 {
+		return
+	}
+	if now > o.turn.at {
 		o.turn.took = since(o.turn.at, now)
-		o.turns = append(o.turns, o.turn)
+		if o.before = o.turn; o.turn.at > 0 && o.turn.all > 0 {
+			o.turns = append(o.turns, o.turn)
+		}
 	}
-	if now != o.now || o.turn.all > 0 {
-		o.turn = turn{at: now}
-	}
+	o.turn = turn{at: now, recording: len(o.whole)}
 	o.now = now
 }
 
 func (o *Observed) pod(ev engine.PodSet) {
 	p, uid := ev.Pod, string(ev.Pod.UID)
-	if _, known := o.seen[uid]; !known && p.NodeName == "" && o.synced {
-		o.seen[uid] = o.now
+	a, known := o.arrived[uid]
+	if !known && p.NodeName == "" && o.synced {
+		a = &arrival{created: p.Created, seen: o.now}
+		o.arrived[uid], o.arrivals = a, append(o.arrivals, a)
 	}
 	if p.NodeName != "" {
-		if at, is := o.answered[uid]; is {
+		if at, is := o.answered[uid]; is && at != early {
 			o.lags = append(o.lags, since(at, o.now))
 			delete(o.answered, uid)
-		} else if _, onWay := o.binds[uid]; onWay && !p.Terminating {
+		} else if is { // a later version
+		} else if _, onWay := o.sent[uid]; onWay && !p.Terminating {
 			o.lags = append(o.lags, 0)
-			o.answered[uid] = -1 // it was seen before its answer
+			o.answered[uid] = early
+			if a != nil && a.bound == 0 {
+				a.bound = o.now
+			}
 		}
 	}
 	if _, known := o.ending[uid]; p.Terminating && !known {
@@ -161,51 +212,31 @@ func (o *Observed) pod(ev engine.PodSet) {
 	}
 }
 
-func (o *Observed) bound(done engine.BindDone) {
+// done ends a bind, and sends the one that waits longest.
+func (o *Observed) done(done engine.BindDone) {
 	uid := done.Pod.UID
-	b, is := o.binds[uid]
-	delete(o.binds, uid)
-	if !is || done.Outcome != engine.Bound {
+	b, is := o.sent[uid]
+	delete(o.sent, uid)
+	if !is { // it was withdrawn
+		if i := slices.Index(o.waiting, uid); i >= 0 {
+			o.waiting = slices.Delete(o.waiting, i, i+1)
+		}
 		return
 	}
-	o.calls = append(o.calls, call{b.inFlight, since(b.at, o.now)})
-	if o.answered[uid] == -1 {
+	if len(o.waiting) > 0 {
+		o.send(o.waiting[0], moment{at: o.now})
+		o.waiting = o.waiting[1:]
+	}
+	if done.Outcome != engine.Bound {
+		return
+	}
+	o.calls = append(o.calls, call{b.inFlight, b.from, o.now, o.before})
+	if o.answered[uid] == early {
 		delete(o.answered, uid)
 	} else {
 		o.answered[uid] = o.now
 	}
-	if at, is := o.seen[uid]; is {
-		o.waits = append(o.waits, since(at, o.now))
-		if o.first == 0 || at < o.first {
-			o.first = at
-		}
-		o.last = max(o.last, o.now)
+	if a := o.arrived[uid]; a != nil && a.bound == 0 {
+		a.bound = o.now
 	}
-	delete(o.seen, uid)
-}
-
-// Figures are what users see of a run: bound pods per second, and the waits from the first sight of a pod to its bind.
-type Figures struct {
-	Pods       int           `json:"pods"`
-	Throughput float64       `json:"podsPerSecond"`
-	P50        time.Duration `json:"p50Nanoseconds"`
-	P99        time.Duration `json:"p99Nanoseconds"`
-}
-
-// Figures returns those of the recordings.
-func (o *Observed) Figures() Figures {
-	f := Figures{Pods: len(o.waits), P50: quantile(o.waits, 0.5), P99: quantile(o.waits, 0.99)}
-	if d := since(o.first, o.last).Seconds(); d > 0 {
-		f.Throughput = float64(f.Pods) / d
-	}
-	return f
-}
-
-// quantile returns a quantile by the nearest rank, 0 of nothing.
-func quantile(list []time.Duration, q float64) time.Duration {
-	if len(list) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }

@@ -161,6 +161,7 @@ func (m *Model) resolve() sim.Model {
 	out := sim.DefaultModel()
 	override(&out.Decision, m.Decision)
 	override(&out.Watch, m.Watch)
+	override(&out.Sight, m.Sight)
 	override(&out.Call, m.Call)
 	override(&out.InFlight, m.InFlight)
 	override(&out.Reread, m.Reread)

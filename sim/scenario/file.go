@@ -84,6 +84,7 @@ func (f *File) OpenTraces(dir string) error {
 type Model struct {
 	Decision    *time.Duration `yaml:"decision"`
 	Watch       *sim.Durations `yaml:"watch"`
+	Sight       *sim.Durations `yaml:"sight"`
 	Call        *sim.Durations `yaml:"call"`
 	InFlight    *int           `yaml:"inFlight"`
 	FailedBinds *Share         `yaml:"failedBinds"`
