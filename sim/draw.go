@@ -23,6 +23,8 @@ const (
 	streamStop
 	streamOther // of other packages
 	streamVolume
+	streamAnswer
+	streamSight
 )
 
 // mix returns 64 random bits for a seed, a stream and two numbers (SplitMix64's finaliser over each of them).
@@ -153,6 +155,9 @@ func (d Durations) Quantile(level float64) time.Duration {
 	share := (level - Levels[i-1]) / (Levels[i] - Levels[i-1])
 	return d.Steps[i-1] + time.Duration(float64(share*float64(d.Steps[i]-d.Steps[i-1])))
 }
+
+// Median returns the median of a distribution.
+func (d Durations) Median() time.Duration { return d.draw(1 << 63) }
 
 // Draw returns the duration for random bits, such as those of Random.
 func (d Durations) Draw(bits uint64) time.Duration { return d.draw(bits) }

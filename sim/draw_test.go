@@ -61,6 +61,9 @@ func TestQuantiles(t *testing.T) {
 			t.Errorf("the quantile %v is %v, want %v", level, got, d.Steps[i])
 		}
 	}
+	if got := d.Median(); got != 4*time.Second {
+		t.Errorf("the median is %v, want 4s", got)
+	}
 	if got := d.Quantile(0.98); got < 24900*time.Millisecond || got > 25100*time.Millisecond {
 		t.Errorf("the quantile 0.98 is %v, want 25s", got)
 	}

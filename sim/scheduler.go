@@ -67,6 +67,8 @@ type scheduler struct {
 	busyUntil  time.Duration
 	wake       time.Duration // as it asked
 	unanswered int           // binds, writes and evictions
+	// answerAfter is the delay of the answers to the call that the API server handles at the moment.
+	answerAfter time.Duration
 	// writes are its binds and evictions, patches the rest of its calls.
 	writes, patches calls
 	tally           *Tally
@@ -107,10 +109,7 @@ func (s *scheduler) seeAfter(delay Durations, ev engine.Event) {
 		return
 	}
 	s.sights++
-	number := s.sights
-	if delay.Shape == Quantiles {
-		number = uint64(s.w.now / watchWindow)
-	}
+	number := draws(&delay, s.w.now, s.sights)
 	at := s.w.now + delay.draw(mix(s.w.setup.Seed, streamWatch, uint64(s.index), number))
 	if last, is := s.watch.last(); is {
 		at = max(at, last.at)
@@ -126,6 +125,10 @@ func (s *scheduler) answer(ev engine.Event) {
 	}
 	if s.w.setup.Ideal {
 		s.step(ev)
+		return
+	}
+	if s.answerAfter > 0 {
+		s.w.After(s.answerAfter, func() { s.answers.push(ev) })
 		return
 	}
 	s.answers.push(ev)

@@ -127,11 +127,14 @@ func modelText(m *fit.Model) string {
 		fmt.Fprintf(&b, "  decision: %s\n", slowest.Round(time.Microsecond))
 		fmt.Fprintf(&b, "  decisions: {%s}\n", strings.Join(decisions, ", "))
 	}
-	if len(m.Calls) > 0 {
-		b.WriteString("  calls:\n")
+	if len(m.Loads) > 0 {
+		b.WriteString("  loads:\n")
 	}
-	for _, c := range m.Calls {
-		fmt.Fprintf(&b, "  - {inFlight: %d, latency: %s}\n", c.InFlight, form(c.Latency))
+	for _, c := range m.Loads {
+		fmt.Fprintf(&b, "  - {sent: %d, latency: %s}\n", c.InFlight, form(c.Latency))
+	}
+	if m.Answer != nil && !m.Answer.IsZero() {
+		fmt.Fprintf(&b, "  answer: %s\n", form(*m.Answer))
 	}
 	if m.Watch != nil {
 		fmt.Fprintf(&b, "  watch: %s\n", form(*m.Watch))
@@ -241,7 +244,7 @@ func (s *checking) run(model, from string) error {
 	}
 	var assumed time.Duration
 	if m.Sight != nil {
-		assumed = m.Sight.Quantile(0.5)
+		assumed = m.Sight.Median()
 	}
 	arrivals := then.Arrivals(assumed)
 	c.Arrive = func(p *cluster.Pod, seen record.Time) record.Time { return arrivals.Created(p.Created, seen) }

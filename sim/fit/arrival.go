@@ -20,6 +20,9 @@ type arrival struct {
 // dense is the longest gap between two arrivals for which the second in which they were created is a clock.
 const dense = record.Time(50 * time.Millisecond)
 
+// fewest is how many delays a median rests on.
+const fewest = 3
+
 // sightsOf returns delays from the creation of pods to their first sight. Where times of creation have whole seconds,
 // these are known for the first pod of each second, if it comes soon after the last one of the second before: it was
 // created between the begin of the second and the gap to that pod.
@@ -48,7 +51,7 @@ func precise(list []*arrival) bool {
 type Arrivals struct {
 	precise bool
 	// Delay is how long before their first sight pods were created, in the median. Samples is on how many pods it
-	// rests: 0 if it is the assumption.
+	// rests: with less than three, it is the assumption.
 	Delay   time.Duration
 	Samples int
 }
@@ -62,7 +65,7 @@ func (o *Observed) Arrivals(assumed time.Duration) Arrivals {
 func arrivalsOf(list []*arrival, assumed time.Duration) Arrivals {
 	delays := sightsOf(list)
 	a := Arrivals{precise: precise(list), Delay: assumed, Samples: len(delays)}
-	if len(delays) > 0 {
+	if len(delays) >= fewest {
 		a.Delay = quantile(delays, 0.5)
 	}
 	return a

@@ -29,7 +29,8 @@ type Model struct {
 	// InFlight is the limit on binds; 0 for none.
 	InFlight  int
 	Decisions map[record.Path]time.Duration // path -> one decision
-	Calls     []sim.CallLatency
+	Loads     []sim.CallLatency             // by the number of binds sent in the last sim.LoadWindow
+	Answer    *sim.Durations
 	Watch     *sim.Durations
 	// Sight is the delay from the creation of a pod to its first sight.
 	Sight *sim.Durations
@@ -43,8 +44,15 @@ const least = 10
 // paths are the paths of decisions, in the order of reports.
 var paths = []record.Path{record.Ranked, record.Grouped, record.Scanned}
 
-// levels are the numbers of binds on the way for which latencies are fitted.
-var levels = []int{1, 4, 16, 64, 256, 1024}
+// levels are the numbers of binds sent in the last sim.LoadWindow for which latencies are fitted.
+//
+// Rejected: the number of binds on the way. Where the API server is slow, binds are slow and many are on the way, so a
+// fitted latency rises steeply with their number; in a simulation, a slow bind then makes those after it slow. How many
+// were sent does not depend on how slow they are.
+var levels = []int{1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024}
+
+// leastCalls is how many binds a level needs; with fewer, it is one with the next.
+const leastCalls = 100
 
 // Fit computes a model.
 func (o *Observed) Fit() *Model {
@@ -58,40 +66,70 @@ func (o *Observed) Fit() *Model {
 		m.add("decision, "+string(path), samples, sim.Always(m.Decisions[path]))
 	}
 	m.fitCalls(o.calls)
+	m.Answer = m.distribution("answer of a bind", o.answers)
 	m.Watch = m.distribution("watch", o.lags)
-	m.Sight = m.distribution("first sight of a pod", append(slices.Clone(o.sights), sightsOf(o.arrivals)...))
+	m.fitSight(o)
 	m.Stop = m.distribution("stop of a pod", o.stops)
 	m.distribution("eviction, until its answer", o.evicted)
 	return m
 }
 
-// fitCalls fits the latency of binds by how many are on the way.
+// fitSight fits the delay of the first sight of a pod. Where times of creation have whole seconds, Arrivals takes one
+// delay for all pods of a recording, so the model has one, too: with a distribution, simulated waits would vary by
+// something that recorded ones do not show.
+func (m *Model) fitSight(o *Observed) {
+	all := slices.Concat(append(slices.Clone(o.whole), o.arrivals)...)
+	samples := append(slices.Clone(o.sights), sightsOf(o.arrivals)...)
+	const name = "first sight of a pod"
+	if precise(all) {
+		m.Sight = m.distribution(name, samples)
+	} else if len(samples) >= fewest {
+		d := sim.Always(quantile(samples, 0.5))
+		m.Sight = &d
+		m.add(name, samples, d)
+	}
+}
+
+// fitCalls fits the latency of binds by how many were sent recently.
 func (m *Model) fitCalls(calls []call) {
-	from := 0
-	for _, level := range levels {
-		var samples []time.Duration
-		for i := range calls {
-			if c := &calls[i]; c.inFlight > from && c.inFlight <= level {
-				samples = append(samples, m.latency(c))
+	at := make([][]time.Duration, len(levels))
+	for i := range calls {
+		for j, level := range levels {
+			if calls[i].load <= level {
+				at[j] = append(at[j], m.latency(&calls[i]))
+				break
 			}
 		}
-		from = level
-		if d := m.distribution("bind, at most "+strconv.Itoa(level)+" in flight", samples); d != nil {
-			m.Calls = append(m.Calls, sim.CallLatency{InFlight: level, Latency: *d})
+	}
+	var samples []time.Duration
+	for j, level := range levels {
+		samples = append(samples, at[j]...)
+		left := 0
+		for _, more := range at[j+1:] {
+			left += len(more)
+		}
+		if len(samples) < leastCalls && left > 0 || left > 0 && left < leastCalls {
+			continue
+		}
+		if d := m.distribution("bind, at most "+strconv.Itoa(level)+" in 100 ms", samples); d != nil {
+			m.Loads = append(m.Loads, sim.CallLatency{InFlight: level, Latency: *d})
+		}
+		if samples = nil; left == 0 {
+			break
 		}
 	}
 }
 
 // latency returns how long a bind took: a recording has the begin of the turns in which it was decided and in which
-// its answer was read. The decisions of the first turn up to it are none of it, nor is the rest of the turn within
-// which the answer came.
+// its answer, or the bound pod, was read. The decisions of the first turn up to it are none of it, nor is the rest of
+// the turn within which the answer came.
 func (m *Model) latency(c *call) time.Duration {
-	took := since(c.from.at, c.answered) - m.duration(c.from.work)
-	if busy := m.duration(c.before.work); c.before.took > 0 && busy > 0 {
-		busy = min(busy, c.before.took)
+	took := since(c.from.at, c.bound.at) - m.duration(c.from.work)
+	if busy := m.duration(c.bound.before.work); c.bound.before.took > 0 && busy > 0 {
+		busy = min(busy, c.bound.before.took)
 		// The answer came at a random moment of the turn: with a probability of busy/took while it decided, and then
 		// it waited for half of that on average.
-		took -= time.Duration(float64(busy) / float64(c.before.took) * float64(busy) / 2)
+		took -= time.Duration(float64(busy) / float64(c.bound.before.took) * float64(busy) / 2)
 	}
 	return max(0, took)
 }

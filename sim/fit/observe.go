@@ -8,6 +8,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
+	"github.com/kumiki-scheduler/kumiki/sim"
 )
 
 // Observed collects durations from recordings. Add is called for each event of one recording after the other; End ends
@@ -25,11 +26,14 @@ type Observed struct {
 	arrivals  []*arrival             // of this recording
 	arrived   map[string]*arrival    // UID -> the pod, from its first sight until it is gone
 	sent      map[string]sent        // UID -> the bind on its way
+	recent    []record.Time          // when binds were sent in the last sim.LoadWindow
 	waiting   []string               // UIDs of binds that wait until others have their answer
 	answered  map[string]record.Time // UID -> when its bind was answered; until it is seen bound
+	early     map[string]known       // UID -> when the pod was seen bound, before the answer of its bind
 	evictions map[string]record.Time // UID of the pod that evicts -> when it asked
 	ending    map[string]record.Time // UID -> when the pod was first seen terminating
 	calls     []call
+	answers   []time.Duration // from when a bind was known to its answer
 	sights    []time.Duration // from the creation of a pod to its first sight
 	lags      []time.Duration
 	stops     []time.Duration
@@ -60,20 +64,23 @@ type moment struct {
 
 // sent is a bind on its way.
 type sent struct {
-	from     moment
-	inFlight int // binds on the way, itself included
+	from moment
+	load int // binds that were sent in the last sim.LoadWindow, itself included
 }
 
-// call is a bind with its answer. An answer that comes within a turn waits for the next one: before is that turn.
+// known is when the answer or the watch brought something, which is the begin of a turn. What comes within a turn waits
+// for the next one: before is that turn.
+type known struct {
+	at     record.Time
+	before turn
+}
+
+// call is a bind that was carried out.
 type call struct {
-	inFlight int
-	from     moment
-	answered record.Time
-	before   turn
+	load  int
+	from  moment
+	bound known // by the watch or the answer, whichever came first
 }
-
-// early is in answered for a pod that was seen bound before the answer of its bind.
-const early = record.Time(-1)
 
 // New returns an Observed for recordings of schedulers with at most so many binds on their way; 0 for no limit.
 func New(inFlight int) *Observed {
@@ -91,8 +98,8 @@ func (o *Observed) End() {
 
 func (o *Observed) reset() {
 	o.turn, o.before, o.now, o.synced = turn{recording: len(o.whole)}, turn{}, 0, false
-	o.arrivals, o.arrived, o.sent, o.waiting = nil, map[string]*arrival{}, map[string]sent{}, nil
-	o.nodes, o.answered = map[string]bool{}, map[string]record.Time{}
+	o.arrivals, o.recent, o.arrived, o.sent, o.waiting = nil, nil, map[string]*arrival{}, map[string]sent{}, nil
+	o.nodes, o.answered, o.early = map[string]bool{}, map[string]record.Time{}, map[string]known{}
 	o.evictions, o.ending = map[string]record.Time{}, map[string]record.Time{}
 }
 
@@ -169,7 +176,13 @@ func (o *Observed) decided(effects []engine.Effect) {
 	o.turn.work[i] += max(searches, 1)
 }
 
-func (o *Observed) send(uid string, from moment) { o.sent[uid] = sent{from, len(o.sent) + 1} }
+func (o *Observed) send(uid string, from moment) {
+	for len(o.recent) > 0 && o.recent[0] <= o.now-record.Time(sim.LoadWindow) {
+		o.recent = o.recent[1:]
+	}
+	o.recent = append(o.recent, o.now)
+	o.sent[uid] = sent{from, len(o.recent)}
+}
 
 func since(from, to record.Time) time.Duration { return time.Duration(max(0, to-from)) }
 
@@ -189,26 +202,39 @@ func (o *Observed) tick(now record.Time) {
 
 func (o *Observed) pod(ev engine.PodSet) {
 	p, uid := ev.Pod, string(ev.Pod.UID)
-	a, known := o.arrived[uid]
-	if !known && p.NodeName == "" && o.synced {
-		a = &arrival{created: p.Created, seen: o.now}
+	_, arrived := o.arrived[uid]
+	if !arrived && p.NodeName == "" && o.synced {
+		a := &arrival{created: p.Created, seen: o.now}
 		o.arrived[uid], o.arrivals = a, append(o.arrivals, a)
 	}
 	if p.NodeName != "" {
-		if at, is := o.answered[uid]; is && at != early {
-			o.lags = append(o.lags, since(at, o.now))
-			delete(o.answered, uid)
-		} else if is { // a later version
-		} else if _, onWay := o.sent[uid]; onWay && !p.Terminating {
-			o.lags = append(o.lags, 0)
-			o.answered[uid] = early
-			if a != nil && a.bound == 0 {
-				a.bound = o.now
-			}
-		}
+		o.seenBound(uid, p.Terminating)
 	}
 	if _, known := o.ending[uid]; p.Terminating && !known {
 		o.ending[uid] = o.now
+	}
+}
+
+// seenBound notes that the watch has shown a pod with its node.
+func (o *Observed) seenBound(uid string, terminating bool) {
+	at, answered := o.answered[uid]
+	_, onWay := o.sent[uid]
+	_, again := o.early[uid]
+	switch {
+	case answered:
+		o.lags = append(o.lags, since(at, o.now))
+		delete(o.answered, uid)
+	case onWay && !again && !terminating:
+		o.lags = append(o.lags, 0)
+		o.early[uid] = known{o.now, o.before}
+		o.arrivedBound(uid)
+	}
+}
+
+// arrivedBound notes that a pod is known to be bound.
+func (o *Observed) arrivedBound(uid string) {
+	if a := o.arrived[uid]; a != nil && a.bound == 0 {
+		a.bound = o.now
 	}
 }
 
@@ -227,16 +253,16 @@ func (o *Observed) done(done engine.BindDone) {
 		o.send(o.waiting[0], moment{at: o.now})
 		o.waiting = o.waiting[1:]
 	}
+	seen, early := o.early[uid]
+	delete(o.early, uid)
 	if done.Outcome != engine.Bound {
 		return
 	}
-	o.calls = append(o.calls, call{b.inFlight, b.from, o.now, o.before})
-	if o.answered[uid] == early {
-		delete(o.answered, uid)
-	} else {
+	if !early {
+		seen = known{o.now, o.before}
 		o.answered[uid] = o.now
 	}
-	if a := o.arrived[uid]; a != nil && a.bound == 0 {
-		a.bound = o.now
-	}
+	o.calls = append(o.calls, call{b.load, b.from, seen})
+	o.answers = append(o.answers, since(seen.at, o.now))
+	o.arrivedBound(uid)
 }

@@ -303,7 +303,8 @@ func durations(text string) (out sim.Durations, err error) {
 			return out, bad
 		}
 	}
-	want := map[string]int{"uniform": 3, "exponential": 2, "pareto": 3, "quantiles": 1 + len(sim.Levels)} // form -> words
+	want := map[string]int{ // form -> words
+		"uniform": 3, "exponential": 2, "pareto": 3, "quantiles": 1 + len(sim.Levels)}
 	if len(words) == 0 {
 		return out, bad
 	}
