@@ -315,6 +315,14 @@ quality: ## measure placements on published traces and write docs/quality.md; go
 		$(if $(AGAIN),--again) $(SECTIONS) > out/quality/page.md
 	mv out/quality/page.md docs/quality.md
 
+.PHONY: simulate-check
+simulate-check: NODES = 1000,5000
+simulate-check: build ## record runs of the local cluster, predict others under a model that is fitted to them, and write the errors into docs/simulator.md; goes on after an abort (NODES=1000,5000 TRAIN=1 TEST=2 ARGS=--again)
+	$(GO) build -o bin/fidelity ./internal/fidelity
+	@mkdir -p out/fidelity
+	bin/fidelity --localcluster bin --page docs/simulator.md --nodes '$(NODES)' \
+		--train $(or $(TRAIN),1) --test $(or $(TEST),2) $(ARGS)
+
 .PHONY: mutants
 mutants: ## run the tests with each fault of testdata/faults put in; each must be detected (FAULTS=core/queue)
 	$(GO) run ./internal/mutation/mutants $(FAULTS)

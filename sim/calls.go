@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
@@ -14,7 +16,8 @@ type calls struct {
 	limit    int // 0 for none
 	inFlight int
 	sent     uint64
-	waiting  []call // in the order in which they were requested
+	recent   []time.Duration // when calls were sent in the last LoadWindow
+	waiting  []call          // in the order in which they were requested
 }
 
 // call is one call; do runs when the API server has handled it.
@@ -45,18 +48,45 @@ func (c *calls) send(x call) {
 	}
 	distribution := w.setup.Model.Call
 	if c == &c.s.writes {
-		distribution = w.setup.Model.call(c.inFlight)
+		distribution = w.setup.Model.call(c.inFlight, c.load())
 	}
 	latency := distribution.draw(mix(w.setup.Seed, streamCall, uint64(c.s.index), number))
-	w.agenda.add(w.now+latency, c == &c.s.patches, func() {
-		c.inFlight--
-		x.do()
-		if len(c.waiting) > 0 {
-			next := c.waiting[0]
-			c.waiting = c.waiting[1:]
-			c.send(next)
+	patch := c == &c.s.patches
+	w.agenda.add(w.now+latency, patch, func() {
+		delay := w.setup.Model.Answer.draw(mix(w.setup.Seed, streamAnswer, uint64(c.s.index), number))
+		if patch || delay == 0 {
+			c.inFlight--
+			x.do()
+			c.sendNext()
+			return
 		}
+		c.s.answerAfter = delay
+		x.do()
+		c.s.answerAfter = 0
+		w.After(delay, func() {
+			c.inFlight--
+			c.sendNext()
+		})
 	})
+}
+
+// load counts a call that is sent now, and returns how many were sent in the last LoadWindow.
+func (c *calls) load() int {
+	now := c.s.w.now
+	for len(c.recent) > 0 && c.recent[0] <= now-LoadWindow {
+		c.recent = c.recent[1:]
+	}
+	c.recent = append(c.recent, now)
+	return len(c.recent)
+}
+
+// sendNext sends the call that waits longest.
+func (c *calls) sendNext() {
+	if len(c.waiting) > 0 {
+		next := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		c.send(next)
+	}
 }
 
 // recall withdraws a bind that was not sent yet, and reports whether there was one.

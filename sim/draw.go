@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,8 @@ const (
 	streamStop
 	streamOther // of other packages
 	streamVolume
+	streamAnswer
+	streamSight
 )
 
 // mix returns 64 random bits for a seed, a stream and two numbers (SplitMix64's finaliser over each of them).
@@ -74,13 +77,19 @@ const (
 	Uniform                  // from A to B
 	Exponential              // of mean A, at most B if B is not 0
 	Pareto                   // at least A, with tail index Alpha, at most B if B is not 0
+	Quantiles                // linear between the quantiles Steps
 )
+
+// Levels are the levels of the quantiles in Durations.Steps.
+var Levels = [...]float64{0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 1}
 
 // Durations is a distribution of durations. The zero value is always 0.
 type Durations struct {
 	Shape Shape
 	A, B  time.Duration
 	Alpha float64
+	// Steps are the quantiles at Levels, ascending; of the shape Quantiles alone.
+	Steps [len(Levels)]time.Duration
 }
 
 // Always is the distribution of one duration.
@@ -98,6 +107,13 @@ func (d Durations) String() string {
 		return fmt.Sprintf("exponential %v max %v", d.A, d.B)
 	case Pareto:
 		return fmt.Sprintf("pareto %v %v max %v", d.A, d.Alpha, d.B)
+	case Quantiles:
+		words := make([]string, 0, 1+len(Levels))
+		words = append(words, "quantiles")
+		for _, step := range d.Steps {
+			words = append(words, step.String())
+		}
+		return strings.Join(words, " ")
 	}
 	return d.A.String()
 }
@@ -115,6 +131,8 @@ func (d Durations) draw(bits uint64) time.Duration {
 		out = -float64(float64(d.A) * ln(1-unit(bits)))
 	case Pareto:
 		out = float64(float64(d.A) * exp(-ln(1-unit(bits))/d.Alpha))
+	case Quantiles:
+		return d.Quantile(unit(bits))
 	default:
 		return d.A
 	}
@@ -127,6 +145,19 @@ func (d Durations) draw(bits uint64) time.Duration {
 	}
 	return time.Duration(out)
 }
+
+// Quantile returns the quantile of the shape Quantiles at a level from 0 to 1.
+func (d Durations) Quantile(level float64) time.Duration {
+	i := 1
+	for i < len(Levels)-1 && level > Levels[i] {
+		i++
+	}
+	share := (level - Levels[i-1]) / (Levels[i] - Levels[i-1])
+	return d.Steps[i-1] + time.Duration(float64(share*float64(d.Steps[i]-d.Steps[i-1])))
+}
+
+// Median returns the median of a distribution.
+func (d Durations) Median() time.Duration { return d.draw(1 << 63) }
 
 // Draw returns the duration for random bits, such as those of Random.
 func (d Durations) Draw(bits uint64) time.Duration { return d.draw(bits) }

@@ -26,6 +26,7 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 		{Durations{Shape: Exponential, A: 10 * time.Second}, 4714196017},
 		{Durations{Shape: Pareto, A: time.Second, Alpha: 1.5}, 1369272715},
 		{Durations{Shape: Uniform, A: time.Second, B: 3 * time.Second}, 1751768713},
+		{steps(0, 1, 2, 3, 4, 5, 6, 7, 8), 2503537426},
 	} {
 		if got := c.d.draw(bits); got != c.want {
 			t.Errorf("%v: drew %d ns, want %d", c.d, got, c.want)
@@ -43,6 +44,31 @@ func TestDrawsAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
+// steps is a distribution by its quantiles, in seconds.
+func steps(seconds ...time.Duration) Durations {
+	d := Durations{Shape: Quantiles}
+	for i, s := range seconds {
+		d.Steps[i] = s * time.Second
+	}
+	return d
+}
+
+// TestQuantiles: draws of a distribution by quantiles have these quantiles.
+func TestQuantiles(t *testing.T) {
+	d := steps(1, 2, 3, 4, 5, 10, 20, 30, 100)
+	for i, level := range Levels {
+		if got := d.Quantile(level); got != d.Steps[i] {
+			t.Errorf("the quantile %v is %v, want %v", level, got, d.Steps[i])
+		}
+	}
+	if got := d.Median(); got != 4*time.Second {
+		t.Errorf("the median is %v, want 4s", got)
+	}
+	if got := d.Quantile(0.98); got < 24900*time.Millisecond || got > 25100*time.Millisecond {
+		t.Errorf("the quantile 0.98 is %v, want 25s", got)
+	}
+}
+
 // TestDistributions checks mean and range of many draws of each shape.
 func TestDistributions(t *testing.T) {
 	const n = 20_000
@@ -57,6 +83,7 @@ func TestDistributions(t *testing.T) {
 		{Durations{Shape: Exponential, A: 10 * time.Second}, 10, 0, longest, 0.3},
 		{Durations{Shape: Exponential, A: 10 * time.Second, B: 12 * time.Second}, 6.988, 0, 12 * time.Second, 0.1},
 		{Durations{Shape: Pareto, A: time.Second, Alpha: 3}, 1.5, time.Second, longest, 0.03},
+		{steps(1, 1, 1, 1, 1, 1, 1, 1, 9), 1.04, time.Second, 9 * time.Second, 0.01},
 	} {
 		sum := 0.0
 		for i := range uint64(n) {

@@ -138,7 +138,7 @@ func (w *World) Create(t *Template, n NewPod) *Pod {
 		w.After(w.setup.Model.Controller, func() { w.createClaims(p) })
 	}
 	if n.Node == "" {
-		w.publishPod(p)
+		w.announce(p)
 		return p
 	}
 	w.put(p, n.Node)
@@ -146,15 +146,33 @@ func (w *World) Create(t *Template, n NewPod) *Pod {
 	return p
 }
 
+// announce shows a new pod to the schedulers. Where the delay of the first sight was measured, nothing else waits for
+// it: most of it is the API server's handling of the request.
+func (w *World) announce(p *Pod) {
+	m := &w.setup.Model
+	if m.Sight.IsZero() || !w.started || w.setup.Ideal {
+		w.publishPod(p)
+		return
+	}
+	w.After(m.Sight.draw(mix(w.setup.Seed, streamSight, draws(&m.Sight, w.now, p.Number), 0)), func() {
+		if !p.gone {
+			w.publishPodAfter(Always(0), p)
+		}
+	})
+}
+
 // publishPod shows the newest version of a pod to the schedulers.
-func (w *World) publishPod(p *Pod) {
+func (w *World) publishPod(p *Pod) { w.publishPodAfter(w.setup.Model.Watch, p) }
+
+// publishPodAfter is publishPod with another delay than that of the watch.
+func (w *World) publishPodAfter(delay Durations, p *Pod) {
 	if !w.setup.Ideal {
 		p.Record.ResourceVersion = w.nextVersion()
 	}
 	ev := engine.PodSet{Pod: p.Record}
 	for _, s := range w.schedulers {
 		if s.wants(p.Record) {
-			s.see(ev)
+			s.seeAfter(delay, ev)
 		}
 	}
 }

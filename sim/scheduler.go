@@ -67,6 +67,8 @@ type scheduler struct {
 	busyUntil  time.Duration
 	wake       time.Duration // as it asked
 	unanswered int           // binds, writes and evictions
+	// answerAfter is the delay of the answers to the call that the API server handles at the moment.
+	answerAfter time.Duration
 	// writes are its binds and evictions, patches the rest of its calls.
 	writes, patches calls
 	tally           *Tally
@@ -95,7 +97,10 @@ func (s *scheduler) wants(p *cluster.Pod) bool {
 }
 
 // see puts an event on its watch.
-func (s *scheduler) see(ev engine.Event) {
+func (s *scheduler) see(ev engine.Event) { s.seeAfter(s.w.setup.Model.Watch, ev) }
+
+// seeAfter is see with another delay than that of the watch.
+func (s *scheduler) seeAfter(delay Durations, ev engine.Event) {
 	if s.dead {
 		return
 	}
@@ -104,8 +109,8 @@ func (s *scheduler) see(ev engine.Event) {
 		return
 	}
 	s.sights++
-	lag := s.w.setup.Model.Watch.draw(mix(s.w.setup.Seed, streamWatch, uint64(s.index), s.sights))
-	at := s.w.now + lag
+	number := draws(&delay, s.w.now, s.sights)
+	at := s.w.now + delay.draw(mix(s.w.setup.Seed, streamWatch, uint64(s.index), number))
 	if last, is := s.watch.last(); is {
 		at = max(at, last.at)
 	}
@@ -120,6 +125,10 @@ func (s *scheduler) answer(ev engine.Event) {
 	}
 	if s.w.setup.Ideal {
 		s.step(ev)
+		return
+	}
+	if s.answerAfter > 0 {
+		s.w.After(s.answerAfter, func() { s.answers.push(ev) })
 		return
 	}
 	s.answers.push(ev)

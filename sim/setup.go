@@ -49,13 +49,20 @@ type Model struct {
 	Decision time.Duration
 	// Decisions are other durations of an attempt, for searches that took a path.
 	Decisions map[record.Path]time.Duration // path -> duration
-	// Watch is the delay from a change to the scheduler's sight of it. The order of changes is kept.
+	// Watch is the delay from a change to the scheduler's sight of it. The order of changes is kept. A distribution by
+	// quantiles, which was measured, is drawn once for each watchWindow: changes that are close have like delays.
 	Watch Durations
+	// Sight is the delay from the creation of a pod to the scheduler's first sight of it; zero for Watch.
+	Sight Durations
 	// Call is the latency of a call to the API server.
 	Call Durations
+	// Answer is the delay from the handling of a bind or another write, which the watch shows, to the answer.
+	Answer Durations
 	// Calls are other latencies of binds and evictions, by how many are on the way, ascending. Beyond the last, its
 	// latency holds.
 	Calls []CallLatency
+	// Loads are the same by how many were sent in the last LoadWindow, itself included, and go before Calls.
+	Loads []CallLatency
 	// InFlight is how many binds and evictions of a scheduler are on the way at a time, and how many status patches; 0
 	// for no limit.
 	InFlight int
@@ -77,21 +84,40 @@ type Model struct {
 	Volume Durations
 }
 
-// CallLatency is the latency of a call while at most InFlight are on the way, itself included.
+// CallLatency is the latency of a call while at most InFlight are on the way, itself included; in Model.Loads, were
+// sent recently.
 type CallLatency struct {
 	InFlight int
 	Latency  Durations
 }
 
-// call returns the latency of calls while so many are on the way.
-func (m *Model) call(inFlight int) Durations {
-	for _, c := range m.Calls {
-		if inFlight <= c.InFlight {
+// LoadWindow is how long a call counts for the load after it was sent.
+const LoadWindow = 100 * time.Millisecond
+
+// watchWindow is how long the delay of the watch stays the same.
+const watchWindow = 100 * time.Millisecond
+
+// draws returns the number of a draw of a delay of the watch.
+func draws(d *Durations, now time.Duration, number uint64) uint64 {
+	if d.Shape == Quantiles {
+		return uint64(now / watchWindow)
+	}
+	return number
+}
+
+// call returns the latency of calls while so many are on the way, and were sent recently.
+func (m *Model) call(inFlight, recent int) Durations {
+	list, n := m.Calls, inFlight
+	if len(m.Loads) > 0 {
+		list, n = m.Loads, recent
+	}
+	for _, c := range list {
+		if n <= c.InFlight {
 			return c.Latency
 		}
 	}
-	if n := len(m.Calls); n > 0 {
-		return m.Calls[n-1].Latency
+	if last := len(list); last > 0 {
+		return list[last-1].Latency
 	}
 	return m.Call
 }

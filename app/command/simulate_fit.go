@@ -14,6 +14,8 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/app"
 	"github.com/kumiki-scheduler/kumiki/app/command/tape"
+	"github.com/kumiki-scheduler/kumiki/config"
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/record"
 	"github.com/kumiki-scheduler/kumiki/sim"
@@ -41,12 +43,9 @@ from turns with many of them.`,
 					return usageError{fmt.Errorf("fit: %s exists", to)}
 				}
 			}
-			seen := fit.New()
-			for _, from := range a {
-				if err := observe(io, plugins, from, seen.Add); err != nil {
-					return usageError{fmt.Errorf("fit: %w", err)}
-				}
-				seen.End()
+			seen, err := observeAll(io, plugins, a)
+			if err != nil {
+				return usageError{fmt.Errorf("fit: %w", err)}
 			}
 			m := seen.Fit()
 			if len(m.Parts) == 0 {
@@ -65,17 +64,30 @@ from turns with many of them.`,
 	return c
 }
 
-// observe replays a recording and gives f the events with their effects.
-func observe(io streams, plugins app.Plugins, from string, f func(engine.Event, []engine.Effect)) error {
-	names, err := tape.Files(from)
-	if err != nil {
-		return err
-	}
+// observeAll replays recordings. The limit on binds in flight is that of the first one.
+func observeAll(io streams, plugins app.Plugins, recordings []string) (seen *fit.Observed, err error) {
 	note := func(text string) { fmt.Fprintln(io.Err, "note: "+text) }
-	return tape.PlayFiles(names, plugins, note, func(_ *engine.Engine, step tape.Step) error {
-		f(step.Event, step.Effects)
-		return nil
-	})
+	for _, from := range recordings {
+		names, err := tape.Files(from)
+		if err != nil {
+			return nil, err
+		}
+		conf, _, err := tape.Config(names[0], plugins)
+		if err != nil {
+			return nil, err
+		}
+		if seen == nil {
+			seen = fit.New(conf.Kumiki.InFlightBinds)
+		}
+		if err := tape.PlayFiles(names, plugins, note, func(_ *engine.Engine, step tape.Step) error {
+			seen.Add(step.Event, step.Effects)
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		seen.End()
+	}
+	return seen, nil
 }
 
 func showFit(io streams, m *fit.Model) error {
@@ -89,10 +101,10 @@ func showFit(io streams, m *fit.Model) error {
 
 // form is a distribution as scenario files have it, in microseconds.
 func form(d sim.Durations) string {
-	if d.A = d.A.Round(time.Microsecond); d.Shape == sim.Fixed {
-		return d.A.String()
+	d.A, d.B = d.A.Round(time.Microsecond), d.B.Round(time.Microsecond)
+	for i, step := range d.Steps {
+		d.Steps[i] = step.Round(time.Microsecond)
 	}
-	d.B = d.B.Round(time.Microsecond)
 	return d.String()
 }
 
@@ -100,23 +112,35 @@ func form(d sim.Durations) string {
 func modelText(m *fit.Model) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Fitted by kumiki simulate fit.\nmodel:\n  nodes: %d\n", m.Nodes)
+	if m.InFlight > 0 {
+		fmt.Fprintf(&b, "  inFlight: %d\n", m.InFlight)
+	}
 	var decisions []string
+	var slowest time.Duration // for paths that no recording has
 	for _, path := range []record.Path{record.Ranked, record.Grouped, record.Scanned} {
 		if d, is := m.Decisions[path]; is {
 			decisions = append(decisions, fmt.Sprintf("%s: %s", path, d.Round(time.Microsecond)))
+			slowest = max(slowest, d)
 		}
 	}
 	if len(decisions) > 0 {
+		fmt.Fprintf(&b, "  decision: %s\n", slowest.Round(time.Microsecond))
 		fmt.Fprintf(&b, "  decisions: {%s}\n", strings.Join(decisions, ", "))
 	}
-	if len(m.Calls) > 0 {
-		b.WriteString("  calls:\n")
+	if len(m.Loads) > 0 {
+		b.WriteString("  loads:\n")
 	}
-	for _, c := range m.Calls {
-		fmt.Fprintf(&b, "  - {inFlight: %d, latency: %s}\n", c.InFlight, form(c.Latency))
+	for _, c := range m.Loads {
+		fmt.Fprintf(&b, "  - {sent: %d, latency: %s}\n", c.InFlight, form(c.Latency))
+	}
+	if m.Answer != nil && !m.Answer.IsZero() {
+		fmt.Fprintf(&b, "  answer: %s\n", form(*m.Answer))
 	}
 	if m.Watch != nil {
 		fmt.Fprintf(&b, "  watch: %s\n", form(*m.Watch))
+	}
+	if m.Sight != nil {
+		fmt.Fprintf(&b, "  sight: %s\n", form(*m.Sight))
 	}
 	if m.Stop != nil {
 		fmt.Fprintf(&b, "  stop: %s\n", form(*m.Stop))
@@ -152,8 +176,9 @@ func newCheckCommand(io streams, plugins app.Plugins) *cobra.Command {
 		Use:   "check MODEL RECORDING",
 		Short: "Compare a simulation under a fitted model with a recording",
 		Long: `Simulate a recording, with the arrivals and ends that it has and decisions made anew, under a model of
-kumiki simulate fit. Compare throughput and waits with those of the recording: a wait is from the scheduler's first
-sight of a pod to the answer of its bind. Use a recording that the model was not fitted to.
+kumiki simulate fit. Compare throughput and waits with those of the recording: a wait is from the creation of a pod
+until the scheduler knows that it is bound. Use a recording that the model was not fitted to. The simulated scheduler
+has the configuration of the recording, unless --profile names another.
 
 Exit 1 if a figure is further from the recorded one than allowed.`,
 		Example: `  kumiki simulate check model.yaml gangs.tape`,
@@ -202,29 +227,32 @@ func (s *checking) run(model, from string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	conf, err := profileConfig(s.plugins, s.profile)
+	then, err := observeAll(s.io, s.plugins, []string{from})
 	if err != nil {
 		return usageError{fmt.Errorf("check: %w", err)}
 	}
-	then, c := fit.New(), &scenario.Capture{}
-	if err := observe(s.io, s.plugins, from, then.Add); err != nil {
-		return usageError{fmt.Errorf("check: %w", err)}
-	}
-	names, err := tape.Files(from)
-	if err == nil {
-		err = tape.Events(names, s.plugins, c.Add)
-	}
+	conf, plugins, c, err := s.read(from)
 	if err != nil {
 		return usageError{fmt.Errorf("check: %w", err)}
 	}
 	if n := m.Nodes; n != nil && *n > 0 && (then.Nodes > 2**n || 2*then.Nodes < *n) {
 		fmt.Fprintf(s.io.Err, "warning: the model was fitted to %d nodes, the recording has %d\n", *n, then.Nodes)
 	}
-	made, err := stepper(s.plugins, conf, c.SchedulerNames())
+	made, err := stepper(plugins, conf, c.SchedulerNames())
 	if err != nil {
 		return usageError{fmt.Errorf("check: %w", err)}
 	}
-	now := fit.New()
+	var assumed time.Duration
+	if m.Sight != nil {
+		assumed = m.Sight.Median()
+	}
+	arrivals := then.Arrivals(assumed)
+	c.Arrive = func(p *cluster.Pod, seen record.Time) record.Time { return arrivals.Created(p.Created, seen) }
+	limit := sim.DefaultModel().InFlight
+	if m.InFlight != nil {
+		limit = *m.InFlight
+	}
+	now := fit.New(limit)
 	f := &scenario.File{Name: "check", Model: *m, Until: c.Length() + time.Hour, Traces: []scenario.Trace{c}}
 	observed := func() sim.Stepper { return &observing{made(), now} }
 	run, err := f.Start(1, []sim.Scheduler{{Name: "kumiki", Make: observed}})
@@ -232,7 +260,25 @@ func (s *checking) run(model, from string) error {
 		return fmt.Errorf("check: %w", err)
 	}
 	run.Finish(nil)
-	return s.compare(then.Figures(), now.Figures())
+	return s.compare(then.Figures(assumed), now.Figures(assumed))
+}
+
+// read returns the configuration of the simulated scheduler, which is that of the recording unless another was named,
+// and what happened in the recording.
+func (s *checking) read(from string) (conf config.Resolved, plugins app.Plugins, c *scenario.Capture, err error) {
+	names, err := tape.Files(from)
+	if err == nil {
+		conf, plugins, err = tape.Config(names[0], s.plugins)
+	}
+	if err == nil && s.profile != "" {
+		plugins = s.plugins
+		conf, err = profileConfig(s.plugins, s.profile)
+	}
+	if err != nil {
+		return conf, plugins, nil, err
+	}
+	c = &scenario.Capture{}
+	return conf, plugins, c, tape.Events(names, s.plugins, c.Add)
 }
 
 // compare prints both, and returns an error if they are too different.

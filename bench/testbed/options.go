@@ -56,6 +56,8 @@ type Options struct {
 	Config string
 	Gates  map[string]bool
 	Play   string
+	// Args are further flags of kumiki.
+	Args []string
 
 	// launch starts a cluster; nil is testcluster.Launch.
 	Launch func(context.Context, testcluster.Options) (*testcluster.Cluster, error)

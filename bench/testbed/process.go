@@ -71,7 +71,7 @@ func commandLine(o Options, name, kubeconfig, dir string, port int) ([]string, e
 	}
 	switch of.base {
 	case report.Kumiki:
-		return append([]string{o.KumikiBinary, "scheduler"}, serve...), nil
+		return slices.Concat([]string{o.KumikiBinary, "scheduler"}, serve, o.Args), nil
 	case report.Upstream:
 		return append([]string{o.UpstreamBinary}, serve...), nil
 	case report.CreateOnly:

@@ -212,6 +212,8 @@ var graph = map[string]layer{
 	"internal/measure":           {nil, "measures the structure of the others, so depends on none"},
 	"internal/quality": {below(edges, []string{"app", "sim/bound"}),
 		"measures placements on published traces, which no product code reads"},
+	"internal/fidelity": {[]string{"bench/ops", "bench/report", "bench/testbed", "bench/workload", "internal/testcluster",
+		"kube"}, "compares simulated runs with recorded ones; it starts kumiki as a program"},
 	"internal/mutation":         {nil, "puts faults into copies of packages and runs their tests"},
 	"internal/mutation/mutants": {[]string{"internal/mutation"}, "the command of internal/mutation"},
 	"internal/e2e/checker":      {nil, "judges placements by the API server alone, so shares no code with what it judges"},

@@ -4,6 +4,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,12 +25,17 @@ type Part struct {
 
 // Model is a fitted model. Parts without samples are missing in it.
 type Model struct {
-	Nodes     int
+	Nodes int
+	// InFlight is the limit on binds; 0 for none.
+	InFlight  int
 	Decisions map[record.Path]time.Duration // path -> one decision
-	Calls     []sim.CallLatency
+	Loads     []sim.CallLatency             // by the number of binds sent in the last sim.LoadWindow
+	Answer    *sim.Durations
 	Watch     *sim.Durations
-	Stop      *sim.Durations
-	Parts     []Part
+	// Sight is the delay from the creation of a pod to its first sight.
+	Sight *sim.Durations
+	Stop  *sim.Durations
+	Parts []Part
 }
 
 // least is how many samples a part needs.
@@ -38,78 +44,154 @@ const least = 10
 // paths are the paths of decisions, in the order of reports.
 var paths = []record.Path{record.Ranked, record.Grouped, record.Scanned}
 
-// levels are the numbers of binds on the way for which latencies are fitted. With more, binds wait for each other
-// before they are sent (sim.Model.InFlight), which is no latency.
-var levels = []int{1, 4, 16, 64}
+// levels are the numbers of binds sent in the last sim.LoadWindow for which latencies are fitted.
+//
+// Rejected: the number of binds on the way. Where the API server is slow, binds are slow and many are on the way, so a
+// fitted latency rises steeply with their number; in a simulation, a slow bind then makes those after it slow. How many
+// were sent does not depend on how slow they are.
+var levels = []int{1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024}
+
+// leastCalls is how many binds a level needs; with fewer, it is one with the next.
+const leastCalls = 100
 
 // Fit computes a model.
 func (o *Observed) Fit() *Model {
-	m := &Model{Nodes: o.Nodes, Decisions: map[record.Path]time.Duration{}}
-	for _, path := range paths {
-		samples := o.decisions(path)
+	m := &Model{Nodes: o.Nodes, InFlight: o.limit, Decisions: map[record.Path]time.Duration{}}
+	for i, path := range paths {
+		samples := o.decisions(i)
 		if len(samples) < least {
 			continue
 		}
 		m.Decisions[path] = quantile(samples, 0.5)
 		m.add("decision, "+string(path), samples, sim.Always(m.Decisions[path]))
 	}
-	from := 0
-	for _, level := range levels {
-		var samples []time.Duration
-		for _, c := range o.calls {
-			if c.inFlight > from && c.inFlight <= level {
-				samples = append(samples, c.took)
-			}
-		}
-		if from = level; len(samples) < least {
-			continue
-		}
-		d := uniform(samples)
-		m.Calls = append(m.Calls, sim.CallLatency{InFlight: level, Latency: d})
-		m.add("bind, at most "+strconv.Itoa(level)+" in flight", samples, d)
-	}
-	if len(o.lags) >= least {
-		d := uniform(o.lags)
-		m.Watch = &d
-		m.add("watch", o.lags, d)
-	}
-	if len(o.stops) >= least {
-		d := uniform(o.stops)
-		m.Stop = &d
-		m.add("stop of a pod", o.stops, d)
-	}
-	if len(o.evicted) >= least {
-		m.add("eviction, until its answer", o.evicted, uniform(o.evicted))
-	}
+	m.fitCalls(o.calls)
+	m.Answer = m.distribution("answer of a bind", o.answers)
+	m.Watch = m.distribution("watch", o.lags)
+	m.fitSight(o)
+	m.Stop = m.distribution("stop of a pod", o.stops)
+	m.distribution("eviction, until its answer", o.evicted)
 	return m
 }
 
-// decisions returns the duration of a decision in each turn that made only those of a path, and made at least half as
-// many as the largest turn: the loop does not rest after such turns.
-func (o *Observed) decisions(path record.Path) (samples []time.Duration) {
-	most := 0
-	for _, t := range o.turns {
-		most = max(most, t.all)
+// fitSight fits the delay of the first sight of a pod. Where times of creation have whole seconds, Arrivals takes one
+// delay for all pods of a recording, so the model has one, too: with a distribution, simulated waits would vary by
+// something that recorded ones do not show.
+func (m *Model) fitSight(o *Observed) {
+	all := slices.Concat(append(slices.Clone(o.whole), o.arrivals)...)
+	samples := append(slices.Clone(o.sights), sightsOf(o.arrivals)...)
+	const name = "first sight of a pod"
+	if precise(all) {
+		m.Sight = m.distribution(name, samples)
+	} else if len(samples) >= fewest {
+		d := sim.Always(quantile(samples, 0.5))
+		m.Sight = &d
+		m.add(name, samples, d)
 	}
-	for _, t := range o.turns {
-		if n := t.cycles[path]; n == t.all && 2*n >= most && t.events <= n {
-			samples = append(samples, t.took/time.Duration(n))
+}
+
+// fitCalls fits the latency of binds by how many were sent recently.
+func (m *Model) fitCalls(calls []call) {
+	at := make([][]time.Duration, len(levels))
+	for i := range calls {
+		for j, level := range levels {
+			if calls[i].load <= level {
+				at[j] = append(at[j], m.latency(&calls[i]))
+				break
+			}
 		}
+	}
+	var samples []time.Duration
+	for j, level := range levels {
+		samples = append(samples, at[j]...)
+		left := 0
+		for _, more := range at[j+1:] {
+			left += len(more)
+		}
+		if len(samples) < leastCalls && left > 0 || left > 0 && left < leastCalls {
+			continue
+		}
+		if d := m.distribution("bind, at most "+strconv.Itoa(level)+" in 100 ms", samples); d != nil {
+			m.Loads = append(m.Loads, sim.CallLatency{InFlight: level, Latency: *d})
+		}
+		if samples = nil; left == 0 {
+			break
+		}
+	}
+}
+
+// latency returns how long a bind took: a recording has the begin of the turns in which it was decided and in which
+// its answer, or the bound pod, was read. The decisions of the first turn up to it are none of it, nor is the rest of
+// the turn within which the answer came.
+func (m *Model) latency(c *call) time.Duration {
+	took := since(c.from.at, c.bound.at) - m.duration(c.from.work)
+	if busy := m.duration(c.bound.before.work); c.bound.before.took > 0 && busy > 0 {
+		busy = min(busy, c.bound.before.took)
+		// The answer came at a random moment of the turn: with a probability of busy/took while it decided, and then
+		// it waited for half of that on average.
+		took -= time.Duration(float64(busy) / float64(c.bound.before.took) * float64(busy) / 2)
+	}
+	return max(0, took)
+}
+
+// duration returns how long searches take. Those without a path take no time, because none was fitted.
+func (m *Model) duration(w work) (sum time.Duration) {
+	for i, path := range paths {
+		sum += time.Duration(w[i]) * m.Decisions[path]
+	}
+	return sum
+}
+
+// busy is how many decisions a turn of the production loop makes at least after which the loop does not rest.
+const busy = 16
+
+// decisions returns the duration of a search in each turn that made only those of a path, and at least half as many
+// decisions as the largest turn of its recording: the loop does not rest after such turns. In a recording whose turns
+// are all small it may rest after each of them. There the fastest tenth of the turns counts.
+func (o *Observed) decisions(path int) (samples []time.Duration) {
+	most := map[int]int{} // recording -> decisions of its largest turn
+	for _, t := range o.turns {
+		most[t.recording] = max(most[t.recording], t.all)
+	}
+	resting := map[int][]time.Duration{} // recording -> samples that may have a rest in them
+	for _, t := range o.turns {
+		n := t.work[path]
+		if n == 0 || n != t.work[0]+t.work[1]+t.work[2]+t.work[3] {
+			continue
+		}
+		each := t.took / time.Duration(n)
+		switch largest := most[t.recording]; {
+		case largest < busy:
+			resting[t.recording] = append(resting[t.recording], each)
+		case 2*t.all >= largest && t.events <= n:
+			samples = append(samples, each)
+		}
+	}
+	for i := range len(o.whole) + 1 {
+		list := slices.Sorted(slices.Values(resting[i]))
+		samples = append(samples, list[:min(len(list), max(least, len(list)/10))]...)
 	}
 	return samples
 }
 
-// uniform returns the uniform distribution with the 10th and 90th percentiles of samples.
-func uniform(samples []time.Duration) sim.Durations {
-	low, high := quantile(samples, 0.1), quantile(samples, 0.9)
-	edge := (high - low) / 8
-	return sim.Durations{Shape: sim.Uniform, A: max(0, low-edge), B: high + edge}
+// distribution fits a distribution to samples: their quantiles. It returns nil for too few.
+func (m *Model) distribution(name string, samples []time.Duration) *sim.Durations {
+	if len(samples) < least {
+		return nil
+	}
+	d := sim.Durations{Shape: sim.Quantiles}
+	sorted := slices.Sorted(slices.Values(samples))
+	for i, level := range sim.Levels {
+		d.Steps[i] = sorted[min(len(sorted)-1, int(level*float64(len(sorted))))]
+	}
+	m.add(name, samples, d)
+	return &d
 }
 
 func (m *Model) add(name string, samples []time.Duration, d sim.Durations) {
 	median, tail := d.A, d.A
-	if d.Shape == sim.Uniform {
-		median, tail = d.A+(d.B-d.A)/2, d.A+(d.B-d.A)*99/100
+	if d.Shape == sim.Quantiles {
+		median, tail = d.Quantile(0.5), d.Quantile(0.99)
 	}
 	m.Parts = append(m.Parts, Part{Name: name, Samples: len(samples), Fitted: d, Form: d.String(),
 		Error: Deviation(median.Seconds(), quantile(samples, 0.5).Seconds()),

@@ -161,7 +161,9 @@ func (m *Model) resolve() sim.Model {
 	out := sim.DefaultModel()
 	override(&out.Decision, m.Decision)
 	override(&out.Watch, m.Watch)
+	override(&out.Sight, m.Sight)
 	override(&out.Call, m.Call)
+	override(&out.Answer, m.Answer)
 	override(&out.InFlight, m.InFlight)
 	override(&out.Reread, m.Reread)
 	override(&out.Kubelet, m.Kubelet)
@@ -182,6 +184,9 @@ func (m *Model) resolve() sim.Model {
 	}
 	for _, c := range m.Calls {
 		out.Calls = append(out.Calls, sim.CallLatency{InFlight: c.InFlight, Latency: c.Latency})
+	}
+	for _, l := range m.Loads {
+		out.Loads = append(out.Loads, sim.CallLatency{InFlight: l.Sent, Latency: l.Latency})
 	}
 	if m.FailedBinds != nil {
 		out.Failed = float64(*m.FailedBinds)

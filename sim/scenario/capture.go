@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,9 +20,12 @@ import (
 type Capture struct {
 	// Began is the time of the scheduler when its lists were complete.
 	Began record.Time
+	// Arrive returns when a pod was created that was first seen at a time; nil for then.
+	Arrive func(p *cluster.Pod, seen record.Time) record.Time
 
 	initial []engine.Event
 	later   []timed
+	bound   map[cluster.UID]time.Duration // UID -> when the pod was first seen with a node
 	now     record.Time
 	synced  bool
 }
@@ -37,7 +41,7 @@ func (c *Capture) Add(ev engine.Event) {
 	switch ev := ev.(type) {
 	case engine.Tick:
 		c.now = max(c.now, ev.Now)
-		if !c.synced {
+		if !c.synced || c.Began == 0 {
 			c.Began = c.now
 		}
 	case engine.Synced:
@@ -47,7 +51,22 @@ func (c *Capture) Add(ev engine.Event) {
 			c.initial = append(c.initial, ev)
 			return
 		}
-		c.later = append(c.later, timed{time.Duration(c.now - c.Began), ev})
+		at := time.Duration(c.now - c.Began)
+		c.later = append(c.later, timed{at, ev})
+		c.noteBound(ev, at)
+	}
+}
+
+func (c *Capture) noteBound(ev engine.Event, at time.Duration) {
+	set, is := ev.(engine.PodSet)
+	if !is || set.Pod.NodeName == "" {
+		return
+	}
+	if _, known := c.bound[set.Pod.UID]; !known {
+		if c.bound == nil {
+			c.bound = map[cluster.UID]time.Duration{}
+		}
+		c.bound[set.Pod.UID] = at
 	}
 }
 
@@ -79,28 +98,51 @@ func (c *Capture) SchedulerNames() (list []string) {
 // Load creates what was there at the beginning, and requests the rest.
 func (c *Capture) Load(w *sim.World, _ int) ([]*sim.Workload, error) {
 	for _, ev := range c.initial {
-		apply(w, ev)
+		c.apply(w, timed{ev: ev})
 	}
+	later := c.arrivals()
 	var next func(i int)
 	next = func(i int) {
-		for ; i < len(c.later); i++ {
-			if c.later[i].at > w.Now() {
-				w.At(c.later[i].at, func() { next(i) })
+		for ; i < len(later); i++ {
+			if later[i].at > w.Now() {
+				w.At(later[i].at, func() { next(i) })
 				return
 			}
-			apply(w, c.later[i].ev)
+			c.apply(w, later[i])
 		}
 	}
-	if len(c.later) > 0 {
-		w.At(c.later[0].at, func() { next(0) })
+	if len(later) > 0 {
+		w.At(later[0].at, func() { next(0) })
 	}
 	return nil, nil
 }
 
+// arrivals returns the changes in the order of their times, with pods at the times of their creation.
+func (c *Capture) arrivals() []timed {
+	if c.Arrive == nil {
+		return c.later
+	}
+	list, seen := slices.Clone(c.later), map[cluster.UID]bool{}
+	for i, t := range list {
+		set, is := t.ev.(engine.PodSet)
+		if !is || seen[set.Pod.UID] {
+			continue
+		}
+		if seen[set.Pod.UID] = true; set.Pod.NodeName != "" {
+			continue
+		}
+		p := *set.Pod
+		p.Created = max(c.Began, c.Arrive(set.Pod, c.Began+record.Time(t.at)))
+		list[i] = timed{time.Duration(p.Created - c.Began), engine.PodSet{Pod: &p}}
+	}
+	slices.SortStableFunc(list, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
 // apply carries out a recorded change. A version of a pod that is there changes nothing but its deletion: where it is
 // bound and what its status says is decided anew.
-func apply(w *sim.World, ev engine.Event) {
-	switch ev := ev.(type) {
+func (c *Capture) apply(w *sim.World, t timed) {
+	switch ev := t.ev.(type) {
 	case engine.NodeSet:
 		if n := w.Node(ev.Node.Name); n != nil {
 			w.SetRecord(n, ev.Node)
@@ -123,14 +165,46 @@ func apply(w *sim.World, ev engine.Event) {
 			p = create(w, ev.Pod)
 		}
 		if ev.Pod.Terminating {
-			w.Delete(p, sim.Deleted)
+			c.end(w, p, t.at, func() { w.Delete(p, sim.Deleted) })
 		}
 	case engine.PodGone:
 		if p := w.Pod(cluster.UID(ev.Pod.UID)); p != nil {
-			w.Vanish(p, sim.Deleted)
+			c.end(w, p, t.at, func() { w.Vanish(p, sim.Deleted) })
 		}
 	}
 }
+
+// end ends a pod as it ended at a time. A pod that was bound before its end is bound here first, and then ends as long
+// after that as in the recording: what deleted it may have waited for the bind.
+func (c *Capture) end(w *sim.World, p *sim.Pod, at time.Duration, do func()) {
+	bound, was := c.bound[p.Record.UID]
+	o, is := p.Owner.(*untilBound)
+	if !was || !is || p.Record.NodeName != "" {
+		do()
+		return
+	}
+	o.then = append(o.then, func() { w.After(at-bound, do) })
+}
+
+// untilBound owns a recorded pod. It keeps what happens once the pod is bound.
+type untilBound struct{ then []func() }
+
+// Binds does what was kept.
+func (o *untilBound) Binds(*sim.Pod) {
+	for _, do := range o.then {
+		do()
+	}
+	o.then = nil
+}
+
+// Runs does nothing.
+func (*untilBound) Runs(*sim.Pod) {}
+
+// Leaves does nothing.
+func (*untilBound) Leaves(*sim.Pod, sim.End) {}
+
+// Ended does nothing.
+func (*untilBound) Ended(*sim.Pod, sim.End) {}
 
 // decidedAnew reports whether a recorded version of a claim or a volume follows from a decision of the recording, which
 // is made anew: later versions of a claim, and volumes that were made for one.
@@ -152,5 +226,6 @@ func create(w *sim.World, seen *cluster.Pod) *sim.Pod {
 	rec := *seen
 	rec.Nominated, rec.Condition, rec.UnschedulableSince = "", cluster.Condition{}, 0
 	rec.Terminating, rec.GoneBy, rec.DeletedAt, rec.Preempted, rec.EvictionPending = false, 0, 0, false, false
-	return w.Create(w.TemplateOf(&rec), sim.NewPod{Name: rec.Name, UID: rec.UID, Node: rec.NodeName})
+	return w.Create(w.TemplateOf(&rec), sim.NewPod{Name: rec.Name, UID: rec.UID, Node: rec.NodeName,
+		Owner: &untilBound{}})
 }

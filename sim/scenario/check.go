@@ -77,6 +77,11 @@ func (f *File) check() error {
 			say(c.At_, "calls: inFlight must be at least 1 and ascend, is %d", c.InFlight)
 		}
 	}
+	for i, l := range f.Model.Loads {
+		if l.Sent < 1 || i > 0 && l.Sent <= f.Model.Loads[i-1].Sent {
+			say(l.At_, "loads: sent must be at least 1 and ascend, is %d", l.Sent)
+		}
+	}
 	if n := f.Model.InFlight; n != nil && *n < 0 {
 		list = append(list, fmt.Errorf("model.inFlight must not be negative, is %d", *n))
 	}

@@ -287,7 +287,8 @@ func duration(text string) (time.Duration, error) {
 	return v, nil
 }
 
-const durationForms = "a duration, uniform A B, exponential MEAN [max B], or pareto MIN ALPHA [max B]"
+const durationForms = "a duration, uniform A B, exponential MEAN [max B], pareto MIN ALPHA [max B], or " +
+	"quantiles with 9 durations"
 
 // durations parses a distribution of durations.
 func durations(text string) (out sim.Durations, err error) {
@@ -302,7 +303,8 @@ func durations(text string) (out sim.Durations, err error) {
 			return out, bad
 		}
 	}
-	want := map[string]int{"uniform": 3, "exponential": 2, "pareto": 3} // form -> words
+	want := map[string]int{ // form -> words
+		"uniform": 3, "exponential": 2, "pareto": 3, "quantiles": 1 + len(sim.Levels)}
 	if len(words) == 0 {
 		return out, bad
 	}
@@ -313,6 +315,9 @@ func durations(text string) (out sim.Durations, err error) {
 	if len(words) == 1 {
 		out.A, err = duration(first)
 		return out, err
+	}
+	if first == "quantiles" {
+		return quantiles(words[1:])
 	}
 	if out.A, err = duration(words[1]); err != nil {
 		return out, err
@@ -333,6 +338,20 @@ func durations(text string) (out sim.Durations, err error) {
 		}
 	}
 	return out, err
+}
+
+// quantiles parses the quantiles of a distribution.
+func quantiles(words []string) (out sim.Durations, err error) {
+	out.Shape = sim.Quantiles
+	for i, w := range words {
+		if out.Steps[i], err = duration(w); err != nil {
+			return out, err
+		}
+		if i > 0 && out.Steps[i] < out.Steps[i-1] {
+			return out, fmt.Errorf("quantiles: %s comes after %s", w, words[i-1])
+		}
+	}
+	return out, nil
 }
 
 // share parses a share, as 0.05 or 5%.

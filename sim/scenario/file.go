@@ -84,7 +84,9 @@ func (f *File) OpenTraces(dir string) error {
 type Model struct {
 	Decision    *time.Duration `yaml:"decision"`
 	Watch       *sim.Durations `yaml:"watch"`
+	Sight       *sim.Durations `yaml:"sight"`
 	Call        *sim.Durations `yaml:"call"`
+	Answer      *sim.Durations `yaml:"answer"`
 	InFlight    *int           `yaml:"inFlight"`
 	FailedBinds *Share         `yaml:"failedBinds"`
 	LostAnswers *Share         `yaml:"lostAnswers"`
@@ -98,6 +100,7 @@ type Model struct {
 	Volume      *sim.Durations `yaml:"volume"`
 	Decisions   *Decisions     `yaml:"decisions"`
 	Calls       []Call         `yaml:"calls"`
+	Loads       []Load         `yaml:"loads"`
 	// Nodes is the number of nodes of the cluster that the model was fitted to; 0 if it is unknown.
 	Nodes *int `yaml:"nodes"`
 }
@@ -114,6 +117,13 @@ type Call struct {
 	At_      position
 	InFlight int           `yaml:"inFlight"`
 	Latency  sim.Durations `yaml:"latency"`
+}
+
+// Load is the latency of binds while at most Sent were sent in the last 100 ms.
+type Load struct {
+	At_     position
+	Sent    int           `yaml:"sent"`
+	Latency sim.Durations `yaml:"latency"`
 }
 
 // Scheduler is a scheduler, or several copies of one.

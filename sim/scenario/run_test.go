@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kumiki-scheduler/kumiki/core/cluster"
 	"github.com/kumiki-scheduler/kumiki/core/cluster/convert"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/plugins/basic"
@@ -143,4 +144,60 @@ func TestCaptureContinues(t *testing.T) {
 	if r.Seconds < 180 || r.Reason != sim.Finished {
 		t.Errorf("ended after %v s, because %s", r.Seconds, r.Reason)
 	}
+}
+
+// TestCapturedPodsEndAfterTheirBind: in the recording, a client creates a pod, and deletes it 10 ms after its bind,
+// which came after 20 ms. Here binds take 5 s; the pod is bound all the same, and deleted 10 ms later. One that was never
+// bound is deleted at its time.
+func TestCapturedPodsEndAfterTheirBind(t *testing.T) {
+	in, ms := convert.NewIntake(), record.Time(time.Millisecond)
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourcePods: apiresource.MustParse("110")}
+	pod := func(name, node string) engine.PodSet {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)}}
+		p.Spec.NodeName, p.Spec.SchedulerName = node, v1.DefaultSchedulerName
+		return engine.PodSet{Pod: in.Pod(p)}
+	}
+	began := record.Time(1_700_000_000) * record.Second
+	c := &Capture{}
+	for _, ev := range []engine.Event{engine.Tick{Now: began}, engine.NodeSet{Node: in.Node(n)}, engine.Synced{},
+		engine.Tick{Now: began + record.Second}, pod("a", ""), pod("b", ""),
+		engine.Tick{Now: began + record.Second + 20*ms}, pod("a", "n"),
+		engine.Tick{Now: began + record.Second + 30*ms}, engine.PodGone{Pod: pod("a", "").Pod.Ref()},
+		engine.PodGone{Pod: pod("b", "").Pod.Ref()}} {
+		c.Add(ev)
+	}
+	call := sim.Always(5 * time.Second)
+	r, err := (&File{Traces: []Trace{c}, Until: time.Hour, Model: Model{Call: &call}}).Start(1, kumiki())
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, r.Finish(nil), "pods.created == 2", "pods.bound == 1", "timeToBind.max >= 5s", "timeToBind.max < 6s",
+		"pods.running == 0", "pods.pending == 0")
+}
+
+// TestArrivalsAtTheirCreation: a pod that was first seen after 10 s arrives at the time at which it was created.
+func TestArrivalsAtTheirCreation(t *testing.T) {
+	in := convert.NewIntake()
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	n.Status.Allocatable = v1.ResourceList{v1.ResourcePods: apiresource.MustParse("110")}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", UID: "a"}}
+	p.Spec.SchedulerName = v1.DefaultSchedulerName
+	began := record.Time(1_700_000_000) * record.Second
+	c := &Capture{Arrive: func(_ *cluster.Pod, seen record.Time) record.Time { return seen - 3*record.Second }}
+	for _, ev := range []engine.Event{engine.Tick{Now: began}, engine.NodeSet{Node: in.Node(n)}, engine.Synced{},
+		engine.Tick{Now: began + 10*record.Second}, engine.PodSet{Pod: in.Pod(p)}} {
+		c.Add(ev)
+	}
+	sight := sim.Always(2 * time.Second)
+	r, err := (&File{Traces: []Trace{c}, Until: time.Hour, Model: Model{Sight: &sight}}).Start(1, kumiki())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.World.Run(sim.Limits{Until: 7*time.Second + 1})
+	got := r.World.Pod("a")
+	if got == nil || got.Created != 7*time.Second || got.Record.Created != began+7*record.Second {
+		t.Fatalf("after 7 s: %+v, want a pod created then", got)
+	}
+	holds(t, r.Finish(nil), "timeToBind.max > 2s", "timeToBind.max < 2.1s")
 }

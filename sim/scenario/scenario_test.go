@@ -74,12 +74,15 @@ func TestDurationForms(t *testing.T) {
 		"exponential 10s":        {Shape: sim.Exponential, A: 10 * time.Second},
 		"exponential 10s max 1m": {Shape: sim.Exponential, A: 10 * time.Second, B: time.Minute},
 		"pareto 1m 1.5 max 24h":  {Shape: sim.Pareto, A: time.Minute, Alpha: 1.5, B: 24 * time.Hour},
+		"quantiles 0s 1s 1s 1s 1s 1s 1s 1s 2s": {Shape: sim.Quantiles, Steps: [9]time.Duration{0, time.Second, time.Second,
+			time.Second, time.Second, time.Second, time.Second, time.Second, 2 * time.Second}},
 	} {
 		if got, err := durations(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "uniform 1s", "exponential", "pareto 1s x", "pareto 1s 0", "uniform 1s 2s max 3s", "1s 2s"} {
+	for _, text := range []string{"", "uniform 1s", "exponential", "pareto 1s x", "pareto 1s 0", "uniform 1s 2s max 3s", "1s 2s",
+		"quantiles 1s 2s", "quantiles 0s 1s 1s 3s 1s 1s 1s 1s 2s", "quantiles 0s 1s 1s x 1s 1s 1s 1s 2s"} {
 		if got, err := durations(text); err == nil {
 			t.Errorf("%q is %v, want an error", text, got)
 		}

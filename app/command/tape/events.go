@@ -5,6 +5,7 @@ package tape
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kumiki-scheduler/kumiki/apm/bundle"
 	"github.com/kumiki-scheduler/kumiki/app"
+	"github.com/kumiki-scheduler/kumiki/config"
 	"github.com/kumiki-scheduler/kumiki/core/engine"
 	"github.com/kumiki-scheduler/kumiki/core/recording"
 )
@@ -167,4 +169,45 @@ func stateEvents(st *engine.State, f func(engine.Event)) {
 		}
 	}
 	f(engine.Synced{})
+}
+
+// Config returns the configuration that a file of a recording was made with, and plugins with the features that were
+// on.
+func Config(name string, plugins app.Plugins) (c config.Resolved, with app.Plugins, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return c, plugins, err
+	}
+	defer file.Close()
+	in := io.Reader(file)
+	if isBundle(file) {
+		b, err := bundle.Open(name)
+		if err != nil {
+			return c, plugins, err
+		}
+		defer b.Close()
+		events, err := b.Open(bundle.Recording)
+		if err != nil {
+			return c, plugins, fmt.Errorf("the bundle has no recording: %w", err)
+		}
+		defer events.Close()
+		in = events
+	}
+	first, err := readLine(bufio.NewReaderSize(in, 1<<20))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return c, plugins, fmt.Errorf("reading the recording: %w", err)
+	}
+	h, err := readHeader(first)
+	if err != nil {
+		return c, plugins, err
+	}
+	text, err := json.Marshal(h.Config)
+	if err == nil {
+		plugins = plugins.With(h.Features)
+		c, err = plugins.ParseConfig(text)
+	}
+	if err != nil {
+		return c, plugins, fmt.Errorf("reading the recording's configuration: %w", err)
+	}
+	return c, plugins, nil
 }
