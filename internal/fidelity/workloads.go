@@ -43,7 +43,8 @@ func draw(family string, nodes int, seed uint64) map[string]int {
 	case "churn":
 		return map[string]int{"first": about(pods / 4), "places": about(50), "sizes": about(10)}
 	case "gangs":
-		return map[string]int{"first": about(pods / 16), "size": about(8), "second": about(pods / 128), "other": about(64)}
+		return map[string]int{"first": about(pods / 16), "size": about(8), "second": about(pods / 128),
+			"other": about(64)}
 	}
 	return map[string]int{"first": about(pods), "second": about(pods / 2), "sizes": about(10)}
 }
