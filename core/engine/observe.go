@@ -171,6 +171,9 @@ func (e *Engine) wakeAfter(ch boundChange) {
 		e.queue.Happened(plugin.Change{Event: ev, OldPod: old, NewPod: p})
 	}
 	e.evictions.Relabelled(old, p)
+	if p.EvictableForGangs && !old.EvictableForGangs { // gangs may have it evicted now
+		e.roomFreed(p, nil)
+	}
 }
 
 // followInGang follows a change of a bound pod in its gang.
