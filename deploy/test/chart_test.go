@@ -149,7 +149,7 @@ func TestGangsAreEnabledByOneValue(t *testing.T) {
 			case "pfnet":
 				want.Pfnet = config.DefaultPfnetPrefix
 			}
-			if on != want {
+			if !reflect.DeepEqual(on, want) {
 				t.Errorf("%s, gangs.%s: the configuration has %+v, want %+v", mode, source, on, want)
 			}
 			key := "ClusterRole/kumiki:gangs-" + source

@@ -55,7 +55,7 @@ func (a *arena) stands(what string, want map[string]stand) {
 }
 
 // TestGangsAreEvictedWholeOnARealAPIServer: a gang evicts a whole gang of lower priority; so does one pod of high
-// priority; and if the scheduler is killed while the victims terminate, the next one keeps the capacity for the gang
+// priority; pods that declare that they may be evicted for gangs go for one of their own priority; and if the scheduler is killed while the victims terminate, the next one keeps the capacity for the gang
 // and evicts no more pods. Catches nominations of gangs that do not reach the API server, and victims that are
 // separated from their gang there.
 func TestGangsAreEvictedWholeOnARealAPIServer(t *testing.T) {
@@ -63,6 +63,7 @@ func TestGangsAreEvictedWholeOnARealAPIServer(t *testing.T) {
 shapes:
 - {name: gang, count: 3, labels: {part: gang}, capacity: {cpu: "4", memory: 8Gi}}
 - {name: solo, count: 2, labels: {part: solo}, capacity: {cpu: "4", memory: 8Gi}}
+- {name: agreed, count: 3, labels: {part: agreed}, capacity: {cpu: "4", memory: 8Gi}}
 - {name: killed, count: 3, labels: {part: killed}, capacity: {cpu: "4", memory: 8Gi}}
 `})
 	client := adminClient(t, cluster)
@@ -76,6 +77,7 @@ shapes:
 	in := func(part string) *arena { return &arena{t, client, part, v1.DefaultSchedulerName} }
 	gangEvictsGang(in("gang"))
 	podEvictsGang(in("solo"))
+	podsAgree(in("agreed"))
 	gangSurvivesARestart(in("killed"), scheduler)
 }
 
@@ -111,6 +113,34 @@ func podEvictsGang(a *arena) {
 	}
 	a.pod("high", "high", "3")
 	a.stands("the pod has its place, and no half of the gang is left", map[string]stand{"low": {}, "high": {bound: 1}})
+}
+
+// podsAgree: of three pods of the gang's priority, the two that declare that they may be evicted for gangs go, with an
+// event of their own.
+func podsAgree(a *arena) {
+	agree := func(p *v1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "kumiki.dev/evictable-for-gangs", "true") }
+	for i := range 2 {
+		a.pod(fmt.Sprint("spare-", i), "high", "3", on(fmt.Sprintf("agreed-000%d", i)), agree)
+	}
+	a.pod("stays", "high", "3", on("agreed-0002"))
+	for i := range 2 {
+		a.pod(fmt.Sprint("member-", i), "high", "3", member("agreed-gang", 2))
+	}
+	a.stands("the gang has the places of the pods that agree",
+		map[string]stand{"spare": {}, "stays": {bound: 1}, "member": {bound: 2}})
+	eventually(a.t, "the pods that agreed have events that say so", func() (bool, string) {
+		events, err := a.client.EventsV1().Events("default").List(a.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		told := 0
+		for _, e := range events.Items {
+			if strings.HasPrefix(e.Regarding.Name, "agreed-spare-") && e.Reason == "EvictedForGang" {
+				told++
+			}
+		}
+		return told == 2, fmt.Sprint(told, " events")
+	})
 }
 
 // gangSurvivesARestart: no other pod is evicted, and no pod of lower priority is placed there. The third node keeps
