@@ -71,21 +71,21 @@ func (r *racks) GeneratePlacements(_ context.Context, state fwk.PodGroupCycleSta
 		return &fwk.GeneratePlacementsResult{}, nil
 	case "nothing":
 		return nil, nil
-	case "stranger":
-		out.Placements[1].Nodes[0] = stranger{out.Placements[1].Nodes[0], "nowhere"}
+	case "missing-node":
+		out.Placements[1].Nodes[0] = missingNode{out.Placements[1].Nodes[0], "nowhere"}
 	case "copy":
 		out.Placements[1].Nodes[0] = out.Placements[1].Nodes[0].Snapshot()
 	}
 	return out, nil
 }
 
-// stranger is a NodeInfo of a node that does not exist.
-type stranger struct {
+// missingNode is a NodeInfo of a node that does not exist.
+type missingNode struct {
 	fwk.NodeInfo
 	name string
 }
 
-func (s stranger) Node() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}} }
+func (s missingNode) Node() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}} }
 
 // Filter accepts nodes. It notes what the states of the group and of the placement have.
 func (r *racks) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo) *fwk.Status {

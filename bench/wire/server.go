@@ -122,7 +122,7 @@ func serve(ctx context.Context, l load, in io.Reader, out io.Writer) (err error)
 	if err := answers.Encode(greeting); err != nil {
 		return err
 	}
-	c := course{Server: s, load: l, pods: pods}
+	c := measurement{Server: s, load: l, pods: pods}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		switch lines.Text() {
 		case cmdCreate:
@@ -144,8 +144,8 @@ func serve(ctx context.Context, l load, in io.Reader, out io.Writer) (err error)
 	return nil
 }
 
-// course is one measurement.
-type course struct {
+// measurement is the load of one trial, and what came of it.
+type measurement struct {
 	*standin.Server
 	load    load
 	pods    []*corev1.Pod
@@ -154,7 +154,7 @@ type course struct {
 }
 
 // run creates the pods and waits until nothing more comes.
-func (c *course) run(ctx context.Context) error {
+func (c *measurement) run(ctx context.Context) error {
 	if c.load.cpuProfile != "" {
 		f, err := os.Create(c.load.cpuProfile)
 		if err != nil {
@@ -176,7 +176,7 @@ func (c *course) run(ctx context.Context) error {
 }
 
 const (
-	// beat is how often pods are created at a rate, and how often the course is looked at.
+	// beat is how often pods are created at a rate, and how often the measurement is looked at.
 	beat = 2 * time.Millisecond
 	// together is how many pods are created before others get the processor: watches and binds.
 	together = 50
@@ -184,7 +184,7 @@ const (
 	quiet = time.Second
 )
 
-func (c *course) create(ctx context.Context) error {
+func (c *measurement) create(ctx context.Context) error {
 	for i := 0; i < len(c.pods); {
 		due := len(c.pods)
 		if c.load.rate > 0 {
@@ -207,7 +207,7 @@ func (c *course) create(ctx context.Context) error {
 }
 
 // settle waits until all pods are bound and all their events are written, or until no more come.
-func (c *course) settle(ctx context.Context) error {
+func (c *measurement) settle(ctx context.Context) error {
 	binds, last := 0, time.Now()
 	for {
 		n := c.Counts()
@@ -237,7 +237,7 @@ func total(events map[string]int) int {
 }
 
 // report is what was measured.
-func (c *course) report() served {
+func (c *measurement) report() served {
 	n := c.Counts()
 	r := served{Binds: n.Binds, Events: n.Events, Patches: n.Patches, Problems: c.Problems(),
 		CreateSeconds: c.created.Sub(c.began).Seconds()}

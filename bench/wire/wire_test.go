@@ -81,8 +81,8 @@ func (p *process) bind(ctx context.Context, pod *corev1.Pod, node string) error 
 	return err
 }
 
-// TestACourse creates pods when it is told to, and reports their binds when all have come, with their events.
-func TestACourse(t *testing.T) {
+// TestAMeasurement creates pods when it is told to, and reports their binds when all have come, with their events.
+func TestAMeasurement(t *testing.T) {
 	const pods = 20
 	p := startProcess(t, load{nodes: 2, pods: pods, rate: 2000, patience: time.Minute})
 	if p.hello.PodBytes < 1000 {
@@ -124,8 +124,8 @@ func TestACourse(t *testing.T) {
 	}
 }
 
-// TestACourseWithoutAScheduler ends after the patience and says what is missing.
-func TestACourseWithoutAScheduler(t *testing.T) {
+// TestAMeasurementWithoutAScheduler ends after the patience and says what is missing.
+func TestAMeasurementWithoutAScheduler(t *testing.T) {
 	p := startProcess(t, load{nodes: 1, pods: 3, patience: 50 * time.Millisecond})
 	p.tell(t, cmdCreate)
 	var d done
